@@ -1,0 +1,50 @@
+/* A strict JSON reader for metadata: integers stay exact (int64/uint64), depth and size are capped, and the bare tokens
+ * NaN, Infinity and -Infinity that other writers emit are accepted (reference: zarr-python#412). The tree lives in an
+ * arena; strings are unescaped, NUL-terminated UTF-8 and may contain NULs (use `size`). Duplicate keys: the last wins, as
+ * in Python. Text after the document is an error. */
+#ifndef BASE_JSON_H
+#define BASE_JSON_H
+#include <stdbool.h>
+#include "base/arena.h"
+#include "base/error.h"
+
+#define JSON_MAX_DEPTH 128
+#define JSON_MAX_BYTES (256u << 20)
+
+enum json_type { JSON_NULL, JSON_BOOL, JSON_INT, JSON_UINT, JSON_DOUBLE, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+/* JSON_INT: any integer that fits int64. JSON_UINT: larger ones that fit uint64. Others are JSON_DOUBLE. */
+struct json {
+    enum json_type type;
+    uint32_t size; /* string: bytes; array, object: members */
+    union {
+        bool boolean;
+        int64_t i;
+        uint64_t u;
+        double d;
+        const char *string;
+        struct json *items;          /* array */
+        struct json_member *members; /* object, in document order */
+    };
+    const char *raw;  /* numbers: the token as written, for decimals that must be rounded once; raw_size bytes */
+    uint32_t raw_size;
+};
+struct json_member {
+    const char *key;
+    uint32_t key_size;
+    struct json value;
+};
+
+/* `where` names the document in errors ("t2m/zarr.json"). The text need not outlive the call. */
+int json_parse(struct arena *a, const char *text, size_t n, const char *where, struct json **out, struct hr_error *e);
+
+const struct json *json_get(const struct json *object, const char *key); /* NULL if absent or not an object */
+bool json_is(const struct json *v, enum json_type t);                    /* NULL-safe */
+bool json_equal(const struct json *v, const char *string);               /* v is this string */
+const char *json_str(const struct json *v);                              /* NULL if not a string (or holds a NUL) */
+bool json_int64(const struct json *v, int64_t *out);    /* exact integers only; "4" typed as a string is refused */
+bool json_number(const struct json *v, double *out);    /* INT, UINT or DOUBLE */
+const char *json_type_name(const struct json *v);       /* "an object", "null", … for errors */
+void json_write(const struct json *v, void *buf /* struct buf */); /* canonical text, for reports */
+
+#endif

@@ -1,0 +1,114 @@
+/* Archives as hierarchies of arrays, read without I/O: every step says which bytes it needs and is fed them.
+ *
+ *     struct reader *r = reader_new(…);
+ *     while ((rc = reader_step(r, &need, &e)) == READER_NEED) { fetch need; reader_feed(r, &answer, &e); }
+ *
+ * The same code runs under the engine, the CLI, a unit test and a fuzzer. A reader knows zarr v2 and v3; later dialects
+ * (refs, icechunk, anndata, …) join behind the same calls. Not thread-safe until `reader_step` has said READY; after that
+ * the hierarchy is immutable (the shard index cache has its own rules, see shard.h). */
+#ifndef FORMAT_READER_H
+#define FORMAT_READER_H
+#include "codec/chain.h"
+
+enum { READER_READY = 0, READER_NEED = 1 };
+
+enum need_kind {
+    NEED_OBJECT, /* the whole object `key`, or that it is missing */
+    NEED_RANGE,  /* bytes [offset, offset + length) of it; offset < 0: the last -offset bytes (suffix) */
+    NEED_LIST    /* the names directly below prefix `key` ("" = root): a JSON-free list, names end in '/' for folders */
+};
+struct need {
+    enum need_kind kind;
+    const char *key; /* relative to the store's root, '/'-separated, "" never for objects */
+    int64_t offset, length;
+};
+enum answer_kind { ANSWER_BYTES, ANSWER_MISSING, ANSWER_UNSUPPORTED /* the store cannot list */ };
+struct answer {
+    enum answer_kind kind;
+    const void *data;    /* NEED_LIST: names, each NUL-terminated, one after another */
+    size_t size;
+};
+
+struct reader;
+
+/* One array: everything the other rooms may know of it. Arena memory of the reader. */
+struct array {
+    const char *path;              /* "" at the root, no leading '/' */
+    int number;                    /* index in the reader's list of arrays */
+    int zarr_format;
+    struct dtype type;
+    int ndim;
+    const uint64_t *shape;
+    const uint64_t *chunk;         /* smallest unit that decodes alone: inner chunk of shards; edge chunks are full size */
+    const uint64_t *shard;         /* outer chunk shape, or NULL */
+    const uint64_t *grid;          /* chunks per dimension, ceil(shape / chunk), over the whole array */
+    uint64_t n_chunks;             /* their product (0 if the shape holds a 0) */
+    const char *const *dims;       /* names, NULL entries where unnamed; NULL when none */
+    const struct json *attributes; /* object or NULL */
+    const void *fill;              /* one native-endian item; for strings see fill_text */
+    const char *fill_text;
+    size_t fill_text_size;
+    bool fill_null;                /* v2 null: undefined, read as zero */
+    const struct codec_chain *chain; /* of the innermost chunk */
+    /* rectilinear grid: edges[d] has grid[d] + 1 ascending offsets, NULL for regular dimensions; chunk[d] is then the
+     * largest. Chunks of it are decoded by array_chunk_chain. */
+    const uint64_t *const *edges;
+    const char *parent;            /* struct field: path of the whole struct array and … */
+    uint32_t field_offset;         /* … the field's place in its item; item size of the struct in field_stride */
+    uint64_t field_stride;         /* 0: not a field */
+    const char *problem;           /* why this array cannot be read (codec, dtype, …); NULL if it can */
+    int problem_code;
+    const struct array_layout *layout; /* private to the room: keys, shards */
+};
+
+struct group {
+    const char *path;
+    const struct json *attributes;
+};
+
+/* `deep`: walk the whole hierarchy (inspect, repr); otherwise consolidated metadata or just what is asked for by
+ * reader_want. */
+struct reader *reader_new(struct hr_error *e);
+void reader_free(struct reader *r);
+int reader_step(struct reader *r, struct need *need, struct hr_error *e);
+int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *e);
+
+/* After READY of the root. Arrays known so far; without consolidated metadata and listing, reader_want("path") starts
+ * another NEED/READY round that adds that array, or fails with HR_ENOENT naming near matches. A path "a.field" or
+ * "a/field" addresses a field of a struct array when no such array exists. */
+int reader_want(struct reader *r, const char *path, struct hr_error *e);
+int reader_arrays(const struct reader *r, const struct array *const **arrays);  /* returns how many */
+int reader_groups(const struct reader *r, const struct group **groups);
+const struct array *reader_find(const struct reader *r, const char *path);      /* NULL if unknown so far */
+bool reader_consolidated(const struct reader *r);
+const char *reader_format(const struct reader *r); /* "zarr v3", … */
+
+/* Chain of one chunk: array->chain, or the one of its own shape under a rectilinear grid (made and cached on demand by
+ * the caller in `a`; NULL + error on failure). */
+const struct codec_chain *array_chunk_chain(const struct array *x, uint64_t chunk, struct arena *a, struct hr_error *e);
+/* Origin and shape of a chunk in the array (full size, also at the edge). */
+void array_chunk_box(const struct array *x, uint64_t chunk, uint64_t *origin, uint64_t *shape);
+
+/* ---- where a chunk lies: the chunk's number is its row-major position in `grid` -------------------------------- */
+
+enum where_kind {
+    WHERE_OBJECT,  /* the whole object `key` */
+    WHERE_RANGE,   /* bytes offset … offset + length of it */
+    WHERE_MISSING, /* an index says there is no such chunk: fill value */
+    WHERE_INDEX    /* first feed the index of shard `key`: need.offset/length; see shard_cache */
+};
+#define WHERE_KEY_MAX 1024
+struct where {
+    enum where_kind kind;
+    uint64_t offset, length;
+    uint64_t shard;          /* number of the (outermost) shard, for grouping reads; chunk number when not sharded */
+    int64_t need_offset;     /* WHERE_INDEX: < 0 is a suffix */
+    uint64_t need_length;
+    int level;               /* WHERE_INDEX: nesting depth of the index wanted */
+    char key[WHERE_KEY_MAX];
+};
+struct shard_cache; /* decoded indexes of one archive, bounded, LRU; shard.h */
+int array_locate(const struct array *x, struct shard_cache *cache, uint64_t chunk, struct where *out,
+                 struct hr_error *e);
+
+#endif
