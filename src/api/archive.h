@@ -1,0 +1,15 @@
+/* The opened archive as the rest of api/ sees it. Thread-safe: looking up an array may fetch metadata and takes the
+ * archive's lock; what is returned lives as long as the archive. */
+#ifndef API_ARCHIVE_H
+#define API_ARCHIVE_H
+#include "format/reader.h"
+#include "store/store.h"
+
+/* The array at `path`, readable (its problem, if any, is the error). HR_ENOENT names near matches. */
+int archive_array(struct hr_archive *a, const char *path, const struct array **out, struct hr_error *e);
+/* The same, NULL in *out when there is no such array (for coordinates, which may be absent). */
+int archive_find(struct hr_archive *a, const char *path, const struct array **out, struct hr_error *e);
+struct store *archive_store(const struct hr_archive *a);      /* not a new reference */
+const char *archive_url(const struct hr_archive *a);          /* for people: no secrets */
+
+#endif
