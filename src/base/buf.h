@@ -1,11 +1,13 @@
 /* A growable byte string with a cap: text, metadata documents, small bodies. Always NUL-terminated once it holds
- * anything. A failed append leaves the contents as they were and sets `failed`, so a long series of appends is checked
- * once at its end. */
+ * anything. A failed append leaves the contents as they were and sets `failed`; appends after it do nothing, so a long
+ * series is checked once at its end. Not thread-safe. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define BUF_MAX_BYTES (1u << 30)
 
 struct buf {
     char *data;
@@ -22,6 +24,7 @@ int buf_puts(struct buf *b, const char *s);
 int buf_putc(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int buf_json_string(struct buf *b, const char *s, size_t n);   /* quoted and escaped; invalid UTF-8 becomes U+FFFD */
-char *buf_take(struct buf *b);                                 /* the string, to be freed with mem_free; NULL if failed */
+char *buf_take(struct buf *b);                                 /* the string, to be freed with mem_free; NULL if failed.
+                                                                * Leaves b empty, ready for use */
 
 #endif

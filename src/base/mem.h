@@ -31,4 +31,8 @@ void mem_fail_at(uint64_t n, bool persistent);
 uint64_t mem_live(void);               /* allocations not yet freed */
 uint64_t mem_count(void);              /* allocations asked for since mem_fail_at */
 
+/* For pages.c alone: memory that does not come from the heap is counted and made to fail like the rest. */
+bool mem_admit(void);                  /* false: this allocation has to fail */
+void mem_retire(void);                 /* one admitted allocation was given back */
+
 #endif
