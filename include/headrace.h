@@ -209,6 +209,7 @@ struct hr_loader_options {
 #define HR_SET_ORDER 64u
 
 struct hr_loader;
+struct hr_batch;
 
 /* Plans; reads no chunk before the first hr_loader_next. */
 HR_API int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, struct hr_loader **out,
@@ -238,8 +239,6 @@ HR_API int hr_loader_plan_json(struct hr_loader *l, char **json, struct hr_error
 HR_API int hr_loader_stats_json(struct hr_loader *l, char **json, struct hr_error *e);
 
 /* ---- batch -------------------------------------------------------------------------------------------------- */
-
-struct hr_batch;
 
 #define HR_MAX_DIMS 32
 struct hr_tensor {

@@ -1,0 +1,458 @@
+#include "api/label.h"
+#include "base/buf.h"
+#include "base/mem.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading ------------------------------------------------------------------------------------------------ */
+
+static int find_coordinate(struct hr_archive *a, const struct array *array, const char *dim,
+                           const struct array **out, struct hr_error *e)
+{
+    const char *slash = strrchr(array->path, '/');
+    char path[1024];
+    *out = NULL;
+    if (slash) {
+        int n = snprintf(path, sizeof path, "%.*s/%s", (int)(slash - array->path), array->path, dim);
+        if (n > 0 && (size_t)n < sizeof path)
+            TRY(archive_find(a, path, out, e));
+    }
+    if (!*out)
+        TRY(archive_find(a, dim, out, e));
+    if (!*out)
+        return error_set(e, HR_ENOENT,
+                         "dimension %s has no coordinate array in this archive: select by index instead "
+                         "(isel=, slices of integers)", dim);
+    return 0;
+}
+
+static const char *text_attribute(const struct array *x, const char *name)
+{
+    return json_str(json_get(x->attributes, name));
+}
+
+static int take_texts(struct coordinate *c, const struct array *x, const char *data, size_t size, struct hr_error *e)
+{
+    c->kind = COORDINATE_TEXT;
+    c->texts = arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->texts);
+    if (!c->texts)
+        return error_nomem(e, (uint64_t)c->n * sizeof *c->texts, "coordinate labels");
+    if (x->type.kind == HR_STRING || x->type.kind == HR_BYTES) { /* joined by NUL */
+        const char *p = data, *end = data + size;
+        for (int64_t i = 0; i < c->n; i++) {
+            const char *nul = p < end ? memchr(p, 0, (size_t)(end - p)) : NULL;
+            size_t len = nul ? (size_t)(nul - p) : p < end ? (size_t)(end - p) : 0;
+            if (!(c->texts[i] = arena_strndup(&c->arena, p, len)))
+                return error_nomem(e, len, "coordinate labels");
+            p += len + 1;
+        }
+        return 0;
+    }
+    size_t item = x->type.item_size;
+    for (int64_t i = 0; i < c->n; i++) {
+        const char *p = data + (size_t)i * item;
+        char *text;
+        if (x->type.kind == HR_UTF32) {
+            text = arena_alloc(&c->arena, item + 1);
+            for (size_t j = 0, k = 0; text && j + 4 <= item; j += 4) {
+                uint32_t u;
+                memcpy(&u, p + j, 4);
+                if (!u)
+                    break;
+                if (u < 0x80) {
+                    text[k++] = (char)u;
+                } else if (u < 0x800) {
+                    text[k++] = (char)(0xc0 | u >> 6);
+                    text[k++] = (char)(0x80 | (u & 63));
+                } else if (u < 0x10000) {
+                    text[k++] = (char)(0xe0 | u >> 12);
+                    text[k++] = (char)(0x80 | (u >> 6 & 63));
+                    text[k++] = (char)(0x80 | (u & 63));
+                } else {
+                    text[k++] = (char)(0xf0 | (u >> 18 & 7));
+                    text[k++] = (char)(0x80 | (u >> 12 & 63));
+                    text[k++] = (char)(0x80 | (u >> 6 & 63));
+                    text[k++] = (char)(0x80 | (u & 63));
+                }
+            }
+        } else {
+            text = arena_strndup(&c->arena, p, strnlen(p, item));
+        }
+        if (!(c->texts[i] = text))
+            return error_nomem(e, item, "coordinate labels");
+    }
+    return 0;
+}
+
+static int64_t int_at(const void *data, enum hr_dtype t, int64_t i)
+{
+    switch (t) {
+    case HR_BOOL:
+    case HR_U8:
+        return ((const uint8_t *)data)[i];
+    case HR_I8:
+        return ((const int8_t *)data)[i];
+    case HR_I16:
+        return ((const int16_t *)data)[i];
+    case HR_U16:
+        return ((const uint16_t *)data)[i];
+    case HR_I32:
+        return ((const int32_t *)data)[i];
+    case HR_U32:
+        return ((const uint32_t *)data)[i];
+    default:
+        return ((const int64_t *)data)[i];
+    }
+}
+
+/* Numbers, CF-decoded where packed; times become microseconds. */
+static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct array *x, void *stored,
+                        struct hr_error *e)
+{
+    enum hr_dtype t = x->type.kind;
+    const char *units = text_attribute(x, "units");
+    bool time = t == HR_DATETIME64 ? cftime_from_datetime64(x->type.time_unit, x->type.time_count, &c->time)
+                : t != HR_TIMEDELTA64 && units && cftime_parse(units, text_attribute(x, "calendar"), &c->time);
+    bool packed = json_get(x->attributes, "scale_factor") || json_get(x->attributes, "add_offset");
+    bool whole = (t >= HR_BOOL && t <= HR_U64) || t == HR_DATETIME64 || t == HR_TIMEDELTA64;
+    if (whole && !packed) {
+        c->kind = time ? COORDINATE_TIME : COORDINATE_INT;
+        if (!(c->ints = arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->ints)))
+            return error_nomem(e, (uint64_t)c->n * 8, "coordinate values");
+        for (int64_t i = 0; i < c->n; i++) {
+            int64_t v = int_at(stored, t, i);
+            c->ints[i] = !time || (t == HR_DATETIME64 && v == INT64_MIN) ? v : cftime_us_exact(&c->time, v);
+        }
+        return 0;
+    }
+    void *data;
+    size_t size;
+    TRY(hr_archive_read(a, x->path, 0, NULL, NULL, NULL, HR_F64, 1, &data, &size, e));
+    if (size != (size_t)c->n * 8) {
+        hr_free(data);
+        return error_set(e, HR_EDATA, "coordinate %s: %zu bytes where %lld numbers were expected", x->path, size,
+                         (long long)c->n);
+    }
+    c->kind = time ? COORDINATE_TIME : COORDINATE_FLOAT;
+    c->single = t == HR_F32 && !packed;
+    c->floats = arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->floats);
+    c->ints = time ? arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->ints) : NULL;
+    if (!c->floats || (time && !c->ints)) {
+        hr_free(data);
+        return error_nomem(e, (uint64_t)c->n * 8, "coordinate values");
+    }
+    memcpy(c->floats, data, size);
+    hr_free(data);
+    for (int64_t i = 0; time && i < c->n; i++)
+        c->ints[i] = cftime_us(&c->time, c->floats[i]);
+    return 0;
+}
+
+int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim, int64_t length,
+                    struct coordinate *c, struct hr_error *e)
+{
+    const struct array *x;
+    memset(c, 0, sizeof *c);
+    arena_init(&c->arena);
+    TRY(find_coordinate(a, array, dim, &x, e));
+    if (x->problem)
+        return error_set(e, x->problem_code, "coordinate %s: %s", x->path, x->problem);
+    if (x->ndim != 1 || (int64_t)x->shape[0] != length)
+        return error_set(e, HR_EFORMAT,
+                         "array %s is no coordinate of dimension %s: it is not one-dimensional of length %lld; select "
+                         "by index instead", x->path, dim, (long long)length);
+    c->n = length;
+    c->name = arena_strdup(&c->arena, x->path);
+    void *data;
+    size_t size;
+    TRY(hr_archive_read(a, x->path, 0, NULL, NULL, NULL, HR_NONE, 0, &data, &size, e));
+    enum hr_dtype t = x->type.kind;
+    int rc;
+    if (!c->name)
+        rc = error_nomem(e, 0, "coordinate");
+    else if (t == HR_STRING || t == HR_BYTES || t == HR_UTF32 || t == HR_RAW)
+        rc = take_texts(c, x, data, size, e);
+    else if (t == HR_C64 || t == HR_C128)
+        rc = error_set(e, HR_EUNSUPPORTED, "coordinate %s is complex: select by index instead", x->path);
+    else
+        rc = take_numbers(a, c, x, data, e);
+    hr_free(data);
+    if (rc < 0)
+        coordinate_dispose(c);
+    return rc;
+}
+
+void coordinate_dispose(struct coordinate *c)
+{
+    arena_dispose(&c->arena);
+    memset(c, 0, sizeof *c);
+}
+
+/* ---- one label ------------------------------------------------------------------------------------------------ */
+
+/* A label as the closed interval of coordinate values it stands for, in one comparable form. */
+struct label {
+    int64_t low, high; /* INT, TIME */
+    double number;     /* FLOAT */
+    const char *text;  /* TEXT */
+    bool exact;        /* names one value, not an interval */
+};
+
+static void label_text(const struct json *v, char *out, size_t n)
+{
+    struct buf b;
+    buf_init(&b);
+    json_write(v, &b);
+    snprintf(out, n, "%.80s", b.data ? b.data : "?");
+    buf_dispose(&b);
+}
+
+static int parse_label(const struct coordinate *c, const struct json *v, struct label *out, struct hr_error *e)
+{
+    static const char *const wants[] = {"an integer", "a number", "a time such as \"1990-05-01T06\"", "a text"};
+    const char *text = json_str(v);
+    double number;
+    memset(out, 0, sizeof *out);
+    out->exact = true;
+    switch (c->kind) {
+    case COORDINATE_TEXT:
+        if (text) {
+            out->text = text;
+            return 0;
+        }
+        break;
+    case COORDINATE_FLOAT:
+        if (json_number(v, &number)) {
+            out->number = c->single ? (double)(float)number : number;
+            return 0;
+        }
+        break;
+    case COORDINATE_INT:
+        if (json_int64(v, &out->low)) {
+            out->high = out->low;
+            return 0;
+        }
+        if (json_number(v, &number) && number == floor(number) && fabs(number) < 9e15) {
+            out->low = out->high = (int64_t)number;
+            return 0;
+        }
+        break;
+    case COORDINATE_TIME:
+        if (text && cftime_label(c->time.calendar, text, &out->low, &out->high)) {
+            out->high -= 1;
+            out->exact = out->high == out->low;
+            return 0;
+        }
+        break;
+    }
+    char shown[96];
+    label_text(v, shown, sizeof shown);
+    return error_set(e, HR_EINVAL, "%s is no label of coordinate %s, which takes %s", shown, c->name, wants[c->kind]);
+}
+
+/* Where value i lies against the label: -1 below, 0 inside, 1 above. */
+static int side(const struct coordinate *c, const struct label *l, int64_t i)
+{
+    switch (c->kind) {
+    case COORDINATE_TEXT: {
+        int r = strcmp(c->texts[i], l->text);
+        return (r > 0) - (r < 0);
+    }
+    case COORDINATE_FLOAT:
+        return isnan(c->floats[i]) ? 1 : (c->floats[i] > l->number) - (c->floats[i] < l->number);
+    default:
+        return c->ints[i] < l->low ? -1 : c->ints[i] > l->high;
+    }
+}
+
+static int direction(const struct coordinate *c) /* 1 ascending, -1 descending, 0 neither */
+{
+    int dir = 0;
+    for (int64_t i = 1; i < c->n; i++) {
+        int r;
+        if (c->kind == COORDINATE_TEXT)
+            r = strcmp(c->texts[i], c->texts[i - 1]);
+        else if (c->kind == COORDINATE_FLOAT)
+            r = isnan(c->floats[i]) || isnan(c->floats[i - 1]) ? 0
+                : (c->floats[i] > c->floats[i - 1]) - (c->floats[i] < c->floats[i - 1]);
+        else
+            r = (c->ints[i] > c->ints[i - 1]) - (c->ints[i] < c->ints[i - 1]);
+        r = (r > 0) - (r < 0);
+        if (!r || (dir && r != dir))
+            return 0;
+        dir = r;
+    }
+    return dir ? dir : 1;
+}
+
+static void value_text(const struct coordinate *c, int64_t i, char *out, size_t n)
+{
+    switch (c->kind) {
+    case COORDINATE_TEXT:
+        snprintf(out, n, "\"%.40s\"", c->texts[i]);
+        break;
+    case COORDINATE_FLOAT:
+        snprintf(out, n, "%.9g", c->floats[i]);
+        break;
+    case COORDINATE_INT:
+        snprintf(out, n, "%lld", (long long)c->ints[i]);
+        break;
+    case COORDINATE_TIME:
+        cftime_text(c->time.calendar, c->ints[i], out, n);
+        break;
+    }
+}
+
+static int no_such_label(const struct coordinate *c, const struct json *v, struct hr_error *e)
+{
+    char shown[96], first[64] = "", last[64] = "", near[64] = "";
+    struct label l;
+    label_text(v, shown, sizeof shown);
+    if (!c->n)
+        return error_set(e, HR_ENOENT, "no label %s: coordinate %s is empty", shown, c->name);
+    value_text(c, 0, first, sizeof first);
+    value_text(c, c->n - 1, last, sizeof last);
+    if (c->kind != COORDINATE_TEXT && !parse_label(c, v, &l, NULL)) {
+        int64_t best = 0;
+        double least = INFINITY;
+        for (int64_t i = 0; i < c->n; i++) {
+            double d = c->kind == COORDINATE_FLOAT ? fabs(c->floats[i] - l.number)
+                                                   : fabs((double)c->ints[i] - (double)l.low);
+            if (d < least) {
+                least = d;
+                best = i;
+            }
+        }
+        char value[64];
+        value_text(c, best, value, sizeof value);
+        snprintf(near, sizeof near, "; the nearest is %.40s", value);
+    }
+    return error_set(e, HR_ENOENT, "no label %s on coordinate %s (%s … %s)%s", shown, c->name, first, last, near);
+}
+
+/* ---- selections ----------------------------------------------------------------------------------------------- */
+
+static int select_scalar(const struct coordinate *c, const struct json *v, struct selection *out, struct hr_error *e)
+{
+    struct label l;
+    int64_t first = -1, last = -1, hits = 0;
+    TRY(parse_label(c, v, &l, e));
+    for (int64_t i = 0; i < c->n; i++) {
+        if (side(c, &l, i) == 0) {
+            first = first < 0 ? i : first;
+            last = i;
+            hits++;
+        }
+    }
+    if (!hits)
+        return no_such_label(c, v, e);
+    if (hits != last - first + 1)
+        return error_set(e, HR_EINVAL, "coordinate %s is not sorted: a label that selects several elements is ambiguous",
+                         c->name);
+    bool one = hits == 1 && (l.exact || c->ints == NULL || c->ints[first] == l.low);
+    *out = (struct selection){.kind = one ? SELECTION_ONE : SELECTION_RANGE, .start = first, .count = hits, .step = 1};
+    return 0;
+}
+
+static int select_slice(const struct coordinate *c, const struct json *v, struct selection *out, struct hr_error *e)
+{
+    const struct json *start = json_get(v, "start"), *stop = json_get(v, "stop"), *step = json_get(v, "step");
+    int64_t from = 0, to = c->n, by = 1;
+    int dir = direction(c);
+    struct label l;
+    if (step && !json_is(step, JSON_NULL) && (!json_int64(step, &by) || by < 1))
+        return error_set(e, HR_EINVAL, "the step of a slice on coordinate %s must be a positive integer", c->name);
+    if (!dir && ((start && !json_is(start, JSON_NULL)) || (stop && !json_is(stop, JSON_NULL))))
+        return error_set(e, HR_EINVAL, "coordinate %s is not sorted: a slice of labels has no meaning on it; give a list "
+                         "of labels, or select by index", c->name);
+    if (start && !json_is(start, JSON_NULL)) {
+        TRY(parse_label(c, start, &l, e));
+        while (from < c->n && side(c, &l, from) * dir < 0)
+            from++;
+    }
+    if (stop && !json_is(stop, JSON_NULL)) {
+        TRY(parse_label(c, stop, &l, e));
+        while (to > 0 && side(c, &l, to - 1) * dir > 0)
+            to--;
+    }
+    int64_t length = to > from ? to - from : 0;
+    *out = (struct selection){.kind = SELECTION_RANGE, .start = from, .count = (length + by - 1) / by, .step = by};
+    return 0;
+}
+
+static int select_list(const struct coordinate *c, struct arena *arena, const struct json *v, struct selection *out,
+                       struct hr_error *e)
+{
+    *out = (struct selection){.kind = SELECTION_LIST, .count = v->size, .step = 1};
+    if (!(out->list = arena_array(arena, v->size + 1, sizeof *out->list)))
+        return error_nomem(e, v->size * sizeof *out->list, "selection");
+    for (uint32_t i = 0; i < v->size; i++) {
+        struct selection one;
+        TRY(select_scalar(c, &v->items[i], &one, e));
+        if (one.count != 1) {
+            char shown[96];
+            label_text(&v->items[i], shown, sizeof shown);
+            return error_set(e, HR_EINVAL, "label %s selects %lld elements of coordinate %s: in a list each label must "
+                             "name one", shown, (long long)one.count, c->name);
+        }
+        out->list[i] = one.start;
+    }
+    return 0;
+}
+
+int coordinate_select(const struct coordinate *c, struct arena *arena, const struct json *labels,
+                      struct selection *out, struct hr_error *e)
+{
+    if (json_is(labels, JSON_OBJECT))
+        return select_slice(c, labels, out, e);
+    if (json_is(labels, JSON_ARRAY))
+        return select_list(c, arena, labels, out, e);
+    return select_scalar(c, labels, out, e);
+}
+
+int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *steps, struct hr_error *e)
+{
+    if (c->n < 2)
+        return error_set(e, HR_EINVAL, "coordinate %s has fewer than two values: a lag has no meaning on it", c->name);
+    if (c->kind == COORDINATE_TEXT)
+        return error_set(e, HR_EINVAL, "coordinate %s holds texts: use hr.steps instead of a lag", c->name);
+    double spacing, want;
+    char *end;
+    int64_t us;
+    if (c->kind == COORDINATE_TIME) {
+        int64_t d = c->ints[1] - c->ints[0];
+        for (int64_t i = 1; i < c->n; i++) {
+            if (c->ints[i] - c->ints[i - 1] != d) {
+                char at[64];
+                value_text(c, i, at, sizeof at);
+                return error_set(e, HR_EINVAL, "coordinate %s is not uniformly spaced (at index %lld, %s): use hr.steps "
+                                 "instead of a lag", c->name, (long long)i, at);
+            }
+        }
+        if (!cftime_duration(duration, &us))
+            return error_set(e, HR_EINVAL, "\"%s\" is no duration: write \"6h\", \"-1D\", \"30min\"", duration);
+        spacing = (double)d;
+        want = (double)us;
+    } else {
+        double first = c->floats ? c->floats[0] : (double)c->ints[0];
+        double second = c->floats ? c->floats[1] : (double)c->ints[1];
+        spacing = second - first;
+        for (int64_t i = 2; i < c->n; i++) {
+            double v = c->floats ? c->floats[i] : (double)c->ints[i];
+            if (!(fabs(v - first - spacing * (double)i) <= fabs(spacing) * 1e-3))
+                return error_set(e, HR_EINVAL, "coordinate %s is not uniformly spaced (at index %lld): use hr.steps "
+                                 "instead of a lag", c->name, (long long)i);
+        }
+        want = strtod(duration, &end);
+        if (end == duration || *end)
+            return error_set(e, HR_EINVAL, "\"%s\" is no number in the unit of coordinate %s", duration, c->name);
+    }
+    double n = want / spacing;
+    if (!isfinite(n) || fabs(n - round(n)) > 1e-6 || fabs(n) > 1e15)
+        return error_set(e, HR_EINVAL, "a lag of \"%s\" is %.4g steps of coordinate %s: it must be a whole number of "
+                         "them", duration, n, c->name);
+    *steps = llround(n);
+    return 0;
+}
