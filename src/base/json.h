@@ -1,7 +1,8 @@
 /* A strict JSON reader for metadata: integers stay exact (int64/uint64), depth and size are capped, and the bare tokens
  * NaN, Infinity and -Infinity that other writers emit are accepted (reference: zarr-python#412). The tree lives in an
- * arena; strings are unescaped, NUL-terminated UTF-8 and may contain NULs (use `size`). Duplicate keys: the last wins, as
- * in Python. Text after the document is an error. */
+ * arena; strings are unescaped, NUL-terminated UTF-8 and may contain NULs (use `size`). Duplicate keys: the last value
+ * wins, at the first one's place, as in Python. Text after the document is an error. A tree is never changed after
+ * json_parse, so many threads may read it; json_get in a large object is a hash look-up. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 #include <stdbool.h>
@@ -26,7 +27,8 @@ struct json {
         struct json *items;          /* array */
         struct json_member *members; /* object, in document order */
     };
-    const char *raw;  /* numbers: the token as written, for decimals that must be rounded once; raw_size bytes */
+    const char *raw;  /* numbers: the token as written, for decimals that must be rounded once; raw_size bytes.
+                       * Objects: for json.c alone. Else NULL */
     uint32_t raw_size;
 };
 struct json_member {
@@ -35,7 +37,8 @@ struct json_member {
     struct json value;
 };
 
-/* `where` names the document in errors ("t2m/zarr.json"). The text need not outlive the call. */
+/* `where` names the document in errors ("t2m/zarr.json"). The text need not outlive the call. On failure (HR_EFORMAT;
+ * HR_EUNSUPPORTED beyond JSON_MAX_BYTES; HR_ENOMEM) *out is untouched and what was used of the arena stays used. */
 int json_parse(struct arena *a, const char *text, size_t n, const char *where, struct json **out, struct hr_error *e);
 
 const struct json *json_get(const struct json *object, const char *key); /* NULL if absent or not an object */
@@ -45,6 +48,7 @@ const char *json_str(const struct json *v);                              /* NULL
 bool json_int64(const struct json *v, int64_t *out);    /* exact integers only; "4" typed as a string is refused */
 bool json_number(const struct json *v, double *out);    /* INT, UINT or DOUBLE */
 const char *json_type_name(const struct json *v);       /* "an object", "null", … for errors */
-void json_write(const struct json *v, void *buf /* struct buf */); /* canonical text, for reports */
+void json_write(const struct json *v, void *buf /* struct buf */); /* one line, members in document order,
+                                                                       numbers as they were written */
 
 #endif
