@@ -248,6 +248,7 @@ struct hr_tensor {
     const int64_t *shape;  /* (sample, steps, stack, other dimensions in the array's order) */
     void *data;            /* C-contiguous, 256-byte aligned, writable */
     size_t bytes;
+    const char *unit;      /* datetime64, timedelta64: "ns", "10us", …; "" otherwise */
 };
 
 HR_API struct hr_batch *hr_batch_ref(struct hr_batch *b);

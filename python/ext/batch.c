@@ -1,0 +1,234 @@
+/* Batch: what one step of a loader gives. Not a Mapping on purpose: collate functions take those apart. */
+#include "ext.h"
+
+struct batch_object {
+    PyObject_HEAD
+    struct hr_batch *batch;
+};
+
+PyObject *ext_batch_new(struct ext_state *s, struct hr_batch *b)
+{
+    struct batch_object *self = PyObject_New(struct batch_object, s->batch);
+    if (self)
+        self->batch = b;
+    else
+        hr_batch_release(b);
+    return (PyObject *)self;
+}
+
+static void batch_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    hr_batch_release(((struct batch_object *)self)->batch);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static struct hr_batch *of(PyObject *self)
+{
+    return ((struct batch_object *)self)->batch;
+}
+
+static PyObject *tensor_at(PyObject *self, int i)
+{
+    struct hr_tensor t;
+    if (hr_batch_tensor(of(self), i, &t) < 0)
+        return PyErr_Format(PyExc_IndexError, "the batch has %d tensors", hr_batch_count(of(self)));
+    size_t items = 1;
+    for (int d = 0; d < t.ndim; d++)
+        items *= (size_t)t.shape[d];
+    size_t item = hr_dtype_size(t.dtype);
+    if (!item)
+        item = items ? t.bytes / items : 1;
+    return ext_tensor_new(ext_state_of(self), of(self), t.data, t.dtype, item, t.name, t.unit, t.ndim, t.shape);
+}
+
+static PyObject *batch_keys(PyObject *self, PyObject *unused)
+{
+    int n = hr_batch_count(of(self));
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        struct hr_tensor t;
+        hr_batch_tensor(of(self), i, &t);
+        PyObject *name = PyUnicode_FromString(t.name);
+        if (!name)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, i, name);
+    }
+    return list;
+}
+
+static PyObject *batch_subscript(PyObject *self, PyObject *key)
+{
+    Py_ssize_t n;
+    const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &n) : NULL;
+    if (!name)
+        return PyErr_Occurred() ? NULL
+                                : PyErr_Format(PyExc_TypeError, "a batch is indexed by the name of a view, not %R", key);
+    for (int i = 0; i < hr_batch_count(of(self)); i++) {
+        struct hr_tensor t;
+        hr_batch_tensor(of(self), i, &t);
+        if (!strcmp(t.name, name))
+            return tensor_at(self, i);
+    }
+    PyObject *keys = batch_keys(self, NULL);
+    if (keys) {
+        PyErr_Format(PyExc_KeyError, "no view %R in this batch; it has %R", key, keys);
+        Py_DECREF(keys);
+    }
+    return NULL;
+}
+
+static int batch_contains(PyObject *self, PyObject *key)
+{
+    PyObject *keys = batch_keys(self, NULL);
+    int found = keys ? PySequence_Contains(keys, key) : -1;
+    Py_XDECREF(keys);
+    return found;
+}
+
+static PyObject *batch_items(PyObject *self, PyObject *unused)
+{
+    int n = hr_batch_count(of(self));
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        struct hr_tensor t;
+        hr_batch_tensor(of(self), i, &t);
+        PyObject *tensor = tensor_at(self, i);
+        PyObject *pair = tensor ? Py_BuildValue("(sN)", t.name, tensor) : NULL;
+        if (!pair)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, i, pair);
+    }
+    return list;
+}
+
+static PyObject *batch_iter(PyObject *self)
+{
+    PyObject *keys = batch_keys(self, NULL);
+    PyObject *it = keys ? PyObject_GetIter(keys) : NULL;
+    Py_XDECREF(keys);
+    return it;
+}
+
+static Py_ssize_t batch_len(PyObject *self)
+{
+    return (Py_ssize_t)hr_batch_rows(of(self));
+}
+
+static PyObject *batch_index(PyObject *self, void *unused)
+{
+    int64_t rows = hr_batch_rows(of(self));
+    return ext_tensor_new(ext_state_of(self), of(self), (void *)hr_batch_index(of(self)), HR_I64, 8, "index", "", 1,
+                          &rows);
+}
+
+static PyObject *batch_valid(PyObject *self, void *unused)
+{
+    int64_t rows = hr_batch_rows(of(self));
+    return ext_tensor_new(ext_state_of(self), of(self), (void *)hr_batch_valid(of(self)), HR_BOOL, 1, "valid", "", 1,
+                          &rows);
+}
+
+static PyObject *batch_step(PyObject *self, void *unused)
+{
+    return PyLong_FromLongLong(hr_batch_step(of(self)));
+}
+
+static PyObject *batch_epoch(PyObject *self, void *unused)
+{
+    return PyLong_FromLongLong(hr_batch_epoch(of(self)));
+}
+
+static PyObject *batch_filled(PyObject *self, void *unused)
+{
+    return PyLong_FromLongLong(hr_batch_filled(of(self)));
+}
+
+static PyObject *batch_repr(PyObject *self)
+{
+    char text[1024];
+    size_t k = (size_t)PyOS_snprintf(text, sizeof text, "<Batch step %lld of epoch %lld, %lld rows:",
+                                     (long long)hr_batch_step(of(self)), (long long)hr_batch_epoch(of(self)),
+                                     (long long)hr_batch_rows(of(self)));
+    for (int i = 0; i < hr_batch_count(of(self)) && k < sizeof text - 200; i++) {
+        struct hr_tensor t;
+        hr_batch_tensor(of(self), i, &t);
+        k += (size_t)PyOS_snprintf(text + k, sizeof text - k, "%s %.60s (", i ? "," : "", t.name);
+        for (int d = 0; d < t.ndim && k < sizeof text - 60; d++)
+            k += (size_t)PyOS_snprintf(text + k, sizeof text - k, d ? ", %lld" : "%lld", (long long)t.shape[d]);
+        k += (size_t)PyOS_snprintf(text + k, sizeof text - k, ") %s", hr_dtype_name(t.dtype));
+    }
+    if (hr_batch_filled(of(self)) && k < sizeof text - 60)
+        k += (size_t)PyOS_snprintf(text + k, sizeof text - k, "; %lld missing chunks filled",
+                                   (long long)hr_batch_filled(of(self)));
+    return PyUnicode_FromFormat("%s>", text);
+}
+
+/* {"name": tensor.<how>()} for the framework adapters. */
+static PyObject *convert_all(PyObject *self, const char *how)
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict && i < hr_batch_count(of(self)); i++) {
+        struct hr_tensor t;
+        hr_batch_tensor(of(self), i, &t);
+        PyObject *tensor = tensor_at(self, i);
+        PyObject *value = tensor ? PyObject_CallMethod(tensor, how, NULL) : NULL;
+        if (!value || PyDict_SetItemString(dict, t.name, value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+        Py_XDECREF(tensor);
+    }
+    return dict;
+}
+
+static PyObject *batch_numpy(PyObject *self, PyObject *unused)
+{
+    return convert_all(self, "numpy");
+}
+
+static PyObject *batch_torch(PyObject *self, PyObject *unused)
+{
+    return convert_all(self, "torch");
+}
+
+static PyObject *batch_jax(PyObject *self, PyObject *unused)
+{
+    return convert_all(self, "jax");
+}
+
+static PyMethodDef batch_methods[] = {
+    {"keys", batch_keys, METH_NOARGS, "Names of the views."},
+    {"items", batch_items, METH_NOARGS, "(name, tensor) of every view."},
+    {"numpy", batch_numpy, METH_NOARGS, "A dict of numpy arrays over the batch's memory, without a copy."},
+    {"torch", batch_torch, METH_NOARGS, "A dict of torch tensors over the batch's memory, without a copy."},
+    {"jax", batch_jax, METH_NOARGS, "A dict of jax arrays over the batch's memory, without a copy on CPU."},
+    {NULL},
+};
+
+static PyGetSetDef batch_getset[] = {
+    {"index", batch_index, NULL, "Sample ids: int64 tensor of shape (rows,).", NULL},
+    {"valid", batch_valid, NULL, "bool tensor of shape (rows,): False where a row is padding or masked.", NULL},
+    {"step", batch_step, NULL, "Step of the epoch, from 0.", NULL},
+    {"epoch", batch_epoch, NULL, "Epoch, from 0.", NULL},
+    {"filled", batch_filled, NULL, "Chunks that were missing and filled.", NULL},
+    {NULL},
+};
+
+static PyType_Slot batch_slots[] = {
+    {Py_tp_dealloc, batch_dealloc},
+    {Py_tp_repr, batch_repr},
+    {Py_tp_iter, batch_iter},
+    {Py_tp_methods, batch_methods},
+    {Py_tp_getset, batch_getset},
+    {Py_mp_subscript, batch_subscript},
+    {Py_mp_length, batch_len},
+    {Py_sq_contains, batch_contains},
+    {Py_tp_doc, "One step of a loader: finished tensors, one per view, by name.\n\n"
+                "The memory belongs to the batch and lives as long as any tensor or array made from it."},
+    {0, NULL},
+};
+PyType_Spec ext_batch_spec = {.name = "headrace.Batch", .basicsize = sizeof(struct batch_object),
+                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, .slots = batch_slots};

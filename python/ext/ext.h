@@ -1,0 +1,39 @@
+/* The Python extension: argument checking, lifetimes and the GIL, over headrace.h alone. No algorithms.
+ *
+ * Limited API of 3.11, multi-phase init, heap types, no static objects: one binary for 3.11 and later, and the same
+ * sources without the limited API for free-threaded builds. Python-level classes (of the headrace package) wrap the handles made
+ * here; Batch and Tensor are handed to users as they are. */
+#ifndef PYTHON_EXT_H
+#define PYTHON_EXT_H
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <string.h>
+#include "headrace.h"
+
+struct ext_state {
+    PyTypeObject *archive, *samples, *loader, *batch, *tensor;
+    PyObject *make_error; /* headrace._errors.make, fetched at the first error */
+    PyObject *emit_log;   /* headrace._log.emit, fetched at the first line */
+};
+struct ext_state *ext_state_of(PyObject *self); /* of any object of this module's types */
+
+/* Set the Python exception for *e and return NULL. */
+PyObject *ext_raise(struct ext_state *s, const struct hr_error *e);
+/* Hand collected log lines to Python's logging. 0, or -1 with an exception set. */
+int ext_drain_log(struct ext_state *s);
+/* A JSON string of the library as str; frees it. */
+PyObject *ext_take_string(char *text);
+
+extern PyType_Spec ext_archive_spec, ext_samples_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec;
+
+PyObject *ext_archive_new(struct ext_state *s, struct hr_archive *a);   /* these take over the reference */
+PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x);
+PyObject *ext_loader_new(struct ext_state *s, struct hr_loader *l);
+PyObject *ext_batch_new(struct ext_state *s, struct hr_batch *b);
+
+/* A tensor over memory that `batch` (a new reference is taken) or, when NULL, `data` itself (hr_free'd at the end) owns.
+ * shape has ndim entries and is copied. */
+PyObject *ext_tensor_new(struct ext_state *s, struct hr_batch *batch, void *data, enum hr_dtype dtype, size_t item,
+                         const char *name, const char *unit, int ndim, const int64_t *shape);
+
+#endif

@@ -1,0 +1,161 @@
+#include "ext.h"
+
+struct ext_state *ext_state_of(PyObject *self)
+{
+    return PyType_GetModuleState(Py_TYPE(self));
+}
+
+static PyObject *fetch(PyObject **place, const char *module, const char *name)
+{
+    if (!*place) {
+        PyObject *m = PyImport_ImportModule(module);
+        if (!m)
+            return NULL;
+        *place = PyObject_GetAttrString(m, name);
+        Py_DECREF(m);
+    }
+    return *place;
+}
+
+PyObject *ext_raise(struct ext_state *s, const struct hr_error *e)
+{
+    if (PyErr_Occurred()) /* a signal handler raised while we waited */
+        return NULL;
+    PyObject *make = fetch(&s->make_error, "headrace._errors", "make");
+    PyObject *text = make ? PyUnicode_DecodeUTF8(e->text, (Py_ssize_t)strlen(e->text), "replace") : NULL;
+    PyObject *error = text ? PyObject_CallFunction(make, "iNi", (int)e->code, text, (int)e->retryable) : NULL;
+    if (error) {
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+        Py_DECREF(error);
+    }
+    return NULL;
+}
+
+int ext_drain_log(struct ext_state *s)
+{
+    int level;
+    char text[1024];
+    while (hr_log_next(&level, text, sizeof text)) {
+        PyObject *emit = fetch(&s->emit_log, "headrace._log", "emit");
+        PyObject *line = emit ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : NULL;
+        PyObject *done = line ? PyObject_CallFunction(emit, "iN", level, line) : NULL;
+        if (!done)
+            return -1;
+        Py_DECREF(done);
+    }
+    return 0;
+}
+
+PyObject *ext_take_string(char *text)
+{
+    PyObject *s = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    hr_free(text);
+    return s;
+}
+
+static PyObject *ext_open(PyObject *module, PyObject *args)
+{
+    const char *url, *options;
+    struct hr_archive *a = NULL;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "sz:open", &url, &options))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = hr_open(url, options, &a, &e);
+    Py_END_ALLOW_THREADS
+    struct ext_state *s = PyModule_GetState(module);
+    return rc < 0 ? ext_raise(s, &e) : ext_archive_new(s, a);
+}
+
+static PyObject *ext_configure(PyObject *module, PyObject *args)
+{
+    int workers, net_threads, io_threads;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "iii:configure", &workers, &net_threads, &io_threads))
+        return NULL;
+    if (hr_configure(workers, net_threads, io_threads, &e) < 0)
+        return ext_raise(PyModule_GetState(module), &e);
+    Py_RETURN_NONE;
+}
+
+static PyObject *ext_version(PyObject *module, PyObject *unused)
+{
+    return PyUnicode_FromString(hr_version());
+}
+
+static PyObject *ext_drain(PyObject *module, PyObject *unused)
+{
+    if (ext_drain_log(PyModule_GetState(module)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"open", ext_open, METH_VARARGS, "open(url, options_json) -> ArchiveHandle"},
+    {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
+    {"version", ext_version, METH_NOARGS, "version() -> str"},
+    {"drain_log", ext_drain, METH_NOARGS, "Hand collected log lines to logging."},
+    {NULL},
+};
+
+static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
+{
+    *out = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+    return *out ? PyModule_AddType(module, *out) : -1;
+}
+
+static int exec(PyObject *module)
+{
+    struct ext_state *s = PyModule_GetState(module);
+    return add_type(module, &ext_archive_spec, &s->archive) || add_type(module, &ext_samples_spec, &s->samples) ||
+                   add_type(module, &ext_loader_spec, &s->loader) || add_type(module, &ext_batch_spec, &s->batch) ||
+                   add_type(module, &ext_tensor_spec, &s->tensor)
+               ? -1
+               : 0;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct ext_state *s = PyModule_GetState(module);
+    Py_VISIT(s->archive);
+    Py_VISIT(s->samples);
+    Py_VISIT(s->loader);
+    Py_VISIT(s->batch);
+    Py_VISIT(s->tensor);
+    Py_VISIT(s->make_error);
+    Py_VISIT(s->emit_log);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    struct ext_state *s = PyModule_GetState(module);
+    Py_CLEAR(s->archive);
+    Py_CLEAR(s->samples);
+    Py_CLEAR(s->loader);
+    Py_CLEAR(s->batch);
+    Py_CLEAR(s->tensor);
+    Py_CLEAR(s->make_error);
+    Py_CLEAR(s->emit_log);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)exec},
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT, .m_name = "_headrace", .m_size = sizeof(struct ext_state), .m_methods = methods,
+    .m_slots = slots, .m_traverse = traverse, .m_clear = clear,
+};
+
+PyMODINIT_FUNC PyInit__headrace(void);
+PyMODINIT_FUNC PyInit__headrace(void)
+{
+    return PyModuleDef_Init(&module_def);
+}

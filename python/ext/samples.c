@@ -1,0 +1,347 @@
+/* SamplesHandle: building calls and derivations, one to one over hr_samples_* and hr_view_*. headrace.Samples wraps it. */
+#include "ext.h"
+#include <stdlib.h>
+
+struct samples_object {
+    PyObject_HEAD
+    struct hr_samples *samples;
+};
+
+PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x)
+{
+    struct samples_object *self = PyObject_New(struct samples_object, s->samples);
+    if (self)
+        self->samples = x;
+    else
+        hr_samples_unref(x);
+    return (PyObject *)self;
+}
+
+static void samples_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    hr_samples_unref(((struct samples_object *)self)->samples);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static struct hr_samples *of(PyObject *self)
+{
+    return ((struct samples_object *)self)->samples;
+}
+
+static PyObject *done(PyObject *self, int rc, const struct hr_error *e)
+{
+    if (rc < 0)
+        return ext_raise(ext_state_of(self), e);
+    Py_RETURN_NONE;
+}
+
+static PyObject *samples_view(PyObject *self, PyObject *args)
+{
+    const char *name, *stack, *arrays[4096];
+    PyObject *list;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "sOz:view", &name, &list, &stack))
+        return NULL;
+    Py_ssize_t n = PySequence_Size(list);
+    if (n < 0 || n > 4096)
+        return n < 0 ? NULL : PyErr_Format(PyExc_ValueError, "a view of more than 4096 arrays");
+    PyObject *fixed = PySequence_Tuple(list); /* keeps the texts alive */
+    for (Py_ssize_t i = 0; fixed && i < n; i++) {
+        PyObject *item = PyTuple_GetItem(fixed, i);
+        arrays[i] = item && PyUnicode_Check(item) ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
+        if (!arrays[i]) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_TypeError, "array names are str, not %R", item);
+            Py_CLEAR(fixed);
+        }
+    }
+    if (!fixed)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = hr_samples_view(of(self), name, arrays, (int)n, stack, &e);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(fixed);
+    return done(self, rc, &e);
+}
+
+static PyObject *samples_steps(PyObject *self, PyObject *args)
+{
+    const char *view, *dim;
+    long long first, last;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "ssLL:steps", &view, &dim, &first, &last))
+        return NULL;
+    return done(self, hr_view_steps(of(self), view, dim, first, last, &e), &e);
+}
+
+static PyObject *samples_window(PyObject *self, PyObject *args)
+{
+    const char *view, *dim;
+    long long n;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "ssL:window", &view, &dim, &n))
+        return NULL;
+    return done(self, hr_view_window(of(self), view, dim, n, &e), &e);
+}
+
+static PyObject *samples_lag(PyObject *self, PyObject *args)
+{
+    const char *view, *dim, *duration;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "sss:lag", &view, &dim, &duration))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = hr_view_lag(of(self), view, dim, duration, &e);
+    Py_END_ALLOW_THREADS
+    return done(self, rc, &e);
+}
+
+static PyObject *samples_index(PyObject *self, PyObject *args)
+{
+    const char *view, *dim;
+    long long index;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "ssL:isel", &view, &dim, &index))
+        return NULL;
+    return done(self, hr_view_isel(of(self), view, dim, index, &e), &e);
+}
+
+/* None or an integer; -1 with an exception set. */
+static int optional_int(PyObject *x, int *has, int64_t *value)
+{
+    *has = x != Py_None;
+    *value = *has ? PyLong_AsLongLong(x) : 0;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *samples_slice(PyObject *self, PyObject *args)
+{
+    const char *view, *dim;
+    PyObject *start, *stop;
+    long long step;
+    int has_start, has_stop;
+    int64_t a, b;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "ssOOL:isel_slice", &view, &dim, &start, &stop, &step) ||
+        optional_int(start, &has_start, &a) < 0 || optional_int(stop, &has_stop, &b) < 0)
+        return NULL;
+    return done(self, hr_view_isel_slice(of(self), view, dim, has_start, a, has_stop, b, step, &e), &e);
+}
+
+static PyObject *samples_list(PyObject *self, PyObject *args)
+{
+    const char *view, *dim;
+    PyObject *list;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "ssO:isel_list", &view, &dim, &list))
+        return NULL;
+    Py_ssize_t n = PySequence_Size(list);
+    int64_t *index = n < 0 ? NULL : malloc(((size_t)n + 1) * sizeof *index);
+    if (!index)
+        return n < 0 ? NULL : PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        index[i] = item ? PyLong_AsLongLong(item) : -1;
+        Py_XDECREF(item);
+        if (PyErr_Occurred()) {
+            free(index);
+            return NULL;
+        }
+    }
+    int rc = hr_view_isel_list(of(self), view, dim, index, (int)n, &e);
+    free(index);
+    return done(self, rc, &e);
+}
+
+static PyObject *samples_label(PyObject *self, PyObject *args)
+{
+    const char *view, *dim, *labels;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "sss:sel", &view, &dim, &labels))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = hr_view_sel(of(self), view, dim, labels, &e);
+    Py_END_ALLOW_THREADS
+    return done(self, rc, &e);
+}
+
+static PyObject *samples_dtype(PyObject *self, PyObject *args)
+{
+    const char *view, *dtype;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "ss:dtype", &view, &dtype))
+        return NULL;
+    enum hr_dtype t = hr_dtype_parse(dtype);
+    if (!t)
+        return PyErr_Format(PyExc_ValueError, "no data type is called %s", dtype);
+    return done(self, hr_view_dtype(of(self), view, t, &e), &e);
+}
+
+static PyObject *samples_decode(PyObject *self, PyObject *args)
+{
+    const char *view;
+    int decode;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "sp:decode", &view, &decode))
+        return NULL;
+    return done(self, hr_view_decode(of(self), view, decode, &e), &e);
+}
+
+static PyObject *samples_keep(PyObject *self, PyObject *args)
+{
+    PyObject *start, *stop;
+    long long step;
+    int has_start, has_stop;
+    int64_t a, b;
+    struct hr_samples *out = NULL;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "OOL:keep", &start, &stop, &step) || optional_int(start, &has_start, &a) < 0 ||
+        optional_int(stop, &has_stop, &b) < 0)
+        return NULL;
+    int rc = hr_samples_isel_slice(of(self), has_start, a, has_stop, b, step, &out, &e);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
+}
+
+static PyObject *samples_keep_labels(PyObject *self, PyObject *args)
+{
+    const char *labels;
+    struct hr_samples *out = NULL;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "s:keep_labels", &labels))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    rc = hr_samples_sel(of(self), labels, &out, &e);
+    Py_END_ALLOW_THREADS
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
+}
+
+static PyObject *samples_split(PyObject *self, PyObject *args)
+{
+    PyObject *list;
+    long long gap;
+    double fractions[1000];
+    struct hr_samples *out[1000];
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "OL:split", &list, &gap))
+        return NULL;
+    Py_ssize_t n = PySequence_Size(list);
+    if (n < 0 || n > 1000)
+        return n < 0 ? NULL : PyErr_Format(PyExc_ValueError, "a split into more than 1000 runs");
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        fractions[i] = item ? PyFloat_AsDouble(item) : -1;
+        Py_XDECREF(item);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    if (hr_samples_split(of(self), fractions, (int)n, gap, out, &e) < 0)
+        return ext_raise(ext_state_of(self), &e);
+    PyObject *tuple = PyTuple_New(n);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = tuple ? ext_samples_new(ext_state_of(self), out[i]) : (hr_samples_unref(out[i]), NULL);
+        if (item)
+            PyTuple_SetItem(tuple, i, item);
+        else
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *samples_count(PyObject *self, PyObject *unused)
+{
+    int64_t n = 0;
+    struct hr_error e = {0};
+    return hr_samples_count(of(self), &n, &e) < 0 ? ext_raise(ext_state_of(self), &e) : PyLong_FromLongLong(n);
+}
+
+static PyObject *samples_ids(PyObject *self, PyObject *args)
+{
+    long long first, n;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "LL:ids", &first, &n))
+        return NULL;
+    if (n < 0 || n > PY_SSIZE_T_MAX / 8)
+        return PyErr_Format(PyExc_ValueError, "%lld ids", n);
+    PyObject *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n * 8);
+    if (bytes && hr_samples_ids(of(self), first, n, (int64_t *)PyByteArray_AsString(bytes), &e) < 0) {
+        Py_DECREF(bytes);
+        return ext_raise(ext_state_of(self), &e);
+    }
+    return bytes;
+}
+
+static PyObject *samples_json(PyObject *self, PyObject *unused)
+{
+    char *text = NULL;
+    struct hr_error e = {0};
+    return hr_samples_json(of(self), &text, &e) < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
+}
+
+static PyObject *samples_loader(PyObject *self, PyObject *args)
+{
+    struct hr_loader_options o = HR_LOADER_OPTIONS;
+    long long n, global_batch, spread, block, streams, rank, world, order;
+    unsigned long long seed, memory, explicit_set;
+    const char *dtype;
+    struct hr_loader *l = NULL;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "LLiiKKLLLLLiizLK:loader", &n, &global_batch, &o.shuffle, &o.remainder, &seed, &memory,
+                          &spread, &block, &streams, &rank, &world, &o.missing, &o.on_error, &dtype, &order,
+                          &explicit_set))
+        return NULL;
+    o.n = n;
+    o.global_batch = global_batch;
+    o.seed = seed;
+    o.memory = memory;
+    o.spread = spread;
+    o.block = block;
+    o.streams = streams;
+    o.rank = rank;
+    o.world = world;
+    o.order = order;
+    o.explicit_set = explicit_set;
+    if (dtype && !(o.dtype = (int)hr_dtype_parse(dtype)))
+        return PyErr_Format(PyExc_ValueError, "no data type is called %s", dtype);
+    Py_BEGIN_ALLOW_THREADS
+    rc = hr_loader_open(of(self), &o, &l, &e);
+    Py_END_ALLOW_THREADS
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_loader_new(ext_state_of(self), l);
+}
+
+static PyMethodDef samples_methods[] = {
+    {"view", samples_view, METH_VARARGS, "view(name, arrays, stack)"},
+    {"steps", samples_steps, METH_VARARGS, "steps(view, dim, first, last)"},
+    {"window", samples_window, METH_VARARGS, "window(view, dim, n)"},
+    {"lag", samples_lag, METH_VARARGS, "lag(view, dim, duration)"},
+    {"isel", samples_index, METH_VARARGS, "isel(view, dim, index)"},
+    {"isel_slice", samples_slice, METH_VARARGS, "isel_slice(view, dim, start, stop, step)"},
+    {"isel_list", samples_list, METH_VARARGS, "isel_list(view, dim, indices)"},
+    {"sel", samples_label, METH_VARARGS, "sel(view, dim, labels_json)"},
+    {"dtype", samples_dtype, METH_VARARGS, "dtype(view, name)"},
+    {"decode", samples_decode, METH_VARARGS, "decode(view, bool)"},
+    {"keep", samples_keep, METH_VARARGS, "keep(start, stop, step) -> SamplesHandle"},
+    {"keep_labels", samples_keep_labels, METH_VARARGS, "keep_labels(labels_json) -> SamplesHandle"},
+    {"split", samples_split, METH_VARARGS, "split(fractions, gap) -> tuple of SamplesHandle"},
+    {"count", samples_count, METH_NOARGS, "count() -> int"},
+    {"ids", samples_ids, METH_VARARGS, "ids(first, n) -> bytearray of int64"},
+    {"json", samples_json, METH_NOARGS, "json() -> str"},
+    {"loader", samples_loader, METH_VARARGS,
+     "loader(n, global_batch, shuffle, remainder, seed, memory, spread, block, streams, rank, world, missing, "
+     "on_error, dtype, order, explicit_set) -> LoaderHandle"},
+    {NULL},
+};
+static PyType_Slot samples_slots[] = {
+    {Py_tp_dealloc, samples_dealloc},
+    {Py_tp_methods, samples_methods},
+    {0, NULL},
+};
+PyType_Spec ext_samples_spec = {.name = "headrace._headrace.SamplesHandle", .basicsize = sizeof(struct samples_object),
+                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                .slots = samples_slots};
