@@ -11,16 +11,15 @@
  * becoming infinite, and escaped lone surrogates (they become U+FFFD here). */
 #include "base/json.h"
 #include "base/buf.h"
+#include "base/decimal.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LINEAR_MEMBERS 8
@@ -35,7 +34,6 @@ struct parser {
     size_t items_size, items_cap;
     struct json_member *members;
     size_t members_size, members_cap;
-    locale_t plain; /* the C locale: strtod's decimal point; made at first need */
     int depth;
 };
 
@@ -229,7 +227,7 @@ static inline bool is_digit(char c)
 }
 
 /* A token with fraction or exponent, or too large for 64 bits. Mantissa below 2^53 and power of ten up to 22 are exact
- * doubles, so one operation rounds correctly (Clinger 1990); the rest is left to strtod. */
+ * doubles, so one operation rounds correctly (Clinger 1990); the rest is left to libc. */
 static int double_set(struct parser *p, struct json *out, uint64_t mantissa, int digits,
                       int64_t exponent)
 {
@@ -243,12 +241,9 @@ static int double_set(struct parser *p, struct json *out, uint64_t mantissa, int
         out->d = *out->raw == '-' ? -d : d;
         return 0;
     }
-    if (!p->plain)
-        p->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!p->plain)
-        return fail_memory(p);
-    out->d = strtod_l(out->raw, NULL, p->plain);
-    return 0;
+    char *end;
+    out->d = decimal_read(out->raw, &end);
+    return end == out->raw ? fail_memory(p) : 0;
 }
 
 /* Digits at s to *mantissa; *digits counts them from the first that is not zero. Beyond 19 the mantissa is void. */
@@ -544,8 +539,6 @@ int json_parse(struct arena *a, const char *text, size_t n, const char *where, s
     if (n)
         memcpy(p.copy, text, n);
     int rc = document_parse(&p, out);
-    if (p.plain)
-        freelocale(p.plain);
     mem_free(p.items);
     mem_free(p.members);
     return rc;
