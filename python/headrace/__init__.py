@@ -1,0 +1,61 @@
+"""Ready-to-train batches, streamed from scientific archives where they lie.
+
+    import headrace as hr
+
+    era5 = hr.open("era5.zarr")
+    pairs = era5.samples(along="time", x=hr.view("t2m", time=hr.steps(-6, 0)), y=hr.view("t2m", time=hr.steps(6)))
+    train, val = pairs.split(0.9, 0.1)
+    for batch in train.batches(32, shuffle=True, seed=0, memory="2GiB"):
+        x = batch["x"].torch()          # zero-copy; also .numpy(), .jax(), DLPack
+
+`open` gives an `Archive`, `Archive.samples` says what one sample is, `Samples.batches` gives a `Loader`, which yields
+`Batch` after `Batch`. Importing this package imports neither numpy nor any framework.
+"""
+
+from headrace._archive import Archive, Array, open
+from headrace._errors import (
+    BudgetError,
+    ClosedError,
+    DataError,
+    Error,
+    ForkError,
+    FormatError,
+    InvalidError,
+    NotFoundError,
+    StateError,
+    StoreError,
+    TimeoutError,
+    UnsupportedError,
+)
+from headrace._headrace import version as _version
+from headrace._loader import Loader, configure
+from headrace._samples import Samples
+from headrace._select import View, lag, steps, view, window
+
+__version__ = _version()
+
+__all__ = [
+    "Archive",
+    "Array",
+    "BudgetError",
+    "ClosedError",
+    "DataError",
+    "Error",
+    "ForkError",
+    "FormatError",
+    "InvalidError",
+    "Loader",
+    "NotFoundError",
+    "Samples",
+    "StateError",
+    "StoreError",
+    "TimeoutError",
+    "UnsupportedError",
+    "View",
+    "configure",
+    "lag",
+    "open",
+    "steps",
+    "view",
+    "window",
+]

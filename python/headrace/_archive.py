@@ -1,0 +1,152 @@
+"""`open` and the opened archive."""
+
+from __future__ import annotations
+
+from headrace import _headrace
+from headrace._samples import Samples, build
+from headrace._select import View
+from headrace._text import to_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
+_LATER = "reading a {} object comes in a later release: give a path or a URL"
+
+
+def open(url: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> Archive:
+    """Open the archive at a path or URL (``file://``, ``http://``, ``https://``). Reads metadata only.
+
+    Parameters
+    ----------
+    url
+        Directory of a Zarr v2 or v3 hierarchy, or its URL.
+    storage_options
+        Options of the store; an unknown one is an error that suggests the nearest.
+
+    Raises `NotFoundError` (a `KeyError`) when there is no archive, `FormatError` when its metadata is broken, and
+    `StoreError` (an `OSError`) when the store refuses.
+    """
+    path = getattr(url, "__fspath__", None)
+    if path is not None:
+        url = path()
+    if not isinstance(url, str):
+        from headrace._errors import UnsupportedError
+
+        raise UnsupportedError(_LATER.format(type(url).__name__))
+    return Archive(_headrace.open(url, to_json(storage_options) if storage_options else None), url)
+
+
+class Archive:
+    """An opened hierarchy of arrays. Prints as a tree; ``archive["t2m"]`` is one array."""
+
+    def __init__(self, handle: Any, url: str) -> None:
+        self._handle = handle
+        self.url = url
+        self._info: dict[str, Any] | None = None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Everything known of the archive, as plain dicts and lists (see `docs/reports.md`)."""
+        if self._info is None:
+            import json
+
+            self._info = json.loads(self._handle.json())
+        return self._info
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of the root."""
+        return dict(self.info.get("attributes") or {})
+
+    @property
+    def arrays(self) -> list[str]:
+        """Paths of all arrays."""
+        return [n["path"] for n in self.info["nodes"] if n["kind"] == "array"]
+
+    def __iter__(self) -> Any:
+        return iter(self.arrays)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self.arrays
+
+    def __getitem__(self, path: str) -> Array:
+        """One array. Raises `NotFoundError` (a `KeyError`) naming near matches."""
+        for node in self.info["nodes"]:
+            if node["kind"] == "array" and node["path"] == path.strip("/"):
+                return Array(self, node)
+        from difflib import get_close_matches
+
+        from headrace._errors import NotFoundError
+
+        near = get_close_matches(path, self.arrays, 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(self.arrays[:8]) or 'none'}"
+        raise NotFoundError(f"no array {path!r} in {self.url}{hint}")
+
+    def samples(
+        self, views: dict[str, View | str] | None = None, *, along: str, **named: View | str
+    ) -> Samples:
+        """Say what one sample is.
+
+        Parameters
+        ----------
+        along
+            The sample axis: the dimension that a sample id runs over.
+        views, named
+            One tensor each, by name: a `view`, or the name of an array to take whole. `views` is for names that are no
+            identifiers.
+
+        >>> archive.samples(along="time", x=hr.view("t2m", time=hr.steps(-1, 0)), y="t2m")  # doctest: +SKIP
+        """
+        return build(self, along, {**(views or {}), **named})
+
+    def __repr__(self) -> str:
+        from headrace._report import archive_text
+
+        return archive_text(self.info)
+
+    def _repr_html_(self) -> str:
+        from headrace._report import archive_html
+
+        return archive_html(self.info)
+
+
+class Array:
+    """One array of an archive: its metadata, and numpy slices of it through the same decoders."""
+
+    def __init__(self, archive: Archive, node: dict[str, Any]) -> None:
+        self.archive = archive
+        self.info = node
+        self.path: str = node["path"]
+        self.shape: tuple[int, ...] = tuple(node["shape"])
+        self.dims: tuple[str | None, ...] = tuple(node["dims"] or [None] * len(self.shape))
+        self.chunks: tuple[int, ...] = tuple(node["chunks"])
+        self.dtype: str = node["dtype"]
+        self.attributes: dict[str, Any] = dict(node.get("attributes") or {})
+
+    def __repr__(self) -> str:
+        from headrace._report import array_text
+
+        return array_text(self.info)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Stored numbers of a region, as numpy would slice them; packing is not decoded (see `read`)."""
+        return self.read(key, decode=False)
+
+    def read(self, key: Any = ..., *, dtype: Any = None, decode: bool = True) -> Any:
+        """A region as a numpy array, CF packing decoded.
+
+        Parameters
+        ----------
+        key
+            Integers, slices and an ellipsis, as in numpy's basic indexing.
+        dtype
+            Type of the result; default: as xarray would choose.
+        """
+        from headrace._read import read
+
+        return read(self, key, dtype, decode)

@@ -1,0 +1,233 @@
+"""The loader: an iterable of batches with an exact position."""
+
+from __future__ import annotations
+
+from headrace import _headrace
+from headrace._select import dtype_name
+from headrace._text import parse_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from headrace._samples import Samples
+
+_SHUFFLE = {False: 0, True: 1, "global": 2}
+_REMAINDER = {None: 0, "drop": 1, "pad": 2, "short": 3, "wrap": 4}
+_MISSING = {"fill": 0, "nan": 1, "error": 2}
+_ON_ERROR = {"raise": 0, "mask": 1}
+
+
+def configure(workers: int | None = None, net_threads: int | None = None, io_threads: int | None = None) -> None:
+    """Process-wide, before the first open.
+
+    Parameters
+    ----------
+    workers
+        Threads that decode, shared by all loaders (default: the cores this process may use ÷ local ranks).
+    net_threads
+        Network threads, 1 … 4 (default 1).
+    io_threads
+        Extra readers for network file systems (default 0).
+    """
+    _headrace.configure(workers or 0, net_threads or 0, io_threads or 0)
+
+
+def _choice(name: str, value: Any, choices: dict[Any, int]) -> int:
+    try:
+        return choices[value]
+    except (KeyError, TypeError):
+        names = ", ".join(repr(c) for c in choices)
+        raise ValueError(f"{name}={value!r}: one of {names}") from None
+
+
+def open_loader(samples: Samples, **o: Any) -> Loader:
+    from headrace._rank import find_rank
+
+    for later in ("weights", "stratify"):
+        if o[later] is not None:
+            from headrace._errors import UnsupportedError
+
+            raise UnsupportedError(f"{later}= comes in a later release")
+    if (o["n"] is None) == (o["global_batch"] is None):
+        raise ValueError("give the batch size: exactly one of n (rows on this rank) and global_batch (over all ranks)")
+    rank, world = find_rank(o["rank"], o["world"], o["replicas"])
+    given = [o["seed"], o["spread"], o["block"], o["streams"], o["remainder"], o["shuffle"] or None, o["order"]]
+    handle = samples._handle.loader(
+        _positive("n", o["n"]),
+        _positive("global_batch", o["global_batch"]),
+        _choice("shuffle", o["shuffle"], _SHUFFLE),
+        _choice("remainder", o["remainder"], _REMAINDER),
+        int(o["seed"] or 0) & (2**64 - 1),
+        parse_bytes(o["memory"]),
+        _positive("spread", o["spread"]),
+        _positive("block", o["block"]),
+        _positive("streams", o["streams"]),
+        rank,
+        world,
+        _choice("missing", o["missing"], _MISSING),
+        _choice("on_error", o["on_error"], _ON_ERROR),
+        None if o["dtype"] is None else dtype_name(o["dtype"]),
+        int(o["order"] or 0),
+        sum(1 << i for i, value in enumerate(given) if value is not None),
+    )
+    return Loader(handle, samples)
+
+
+def _positive(name: str, value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise ValueError(f"{name}={value!r}: a positive integer")
+    return int(value)
+
+
+class Loader:
+    """Yields `Batch` after `Batch`; each ``for`` loop is one epoch.
+
+    One iterator lives at a time. A loop that is left early abandons its epoch: the next loop starts the next one. A state
+    taken at any step continues there, exactly, on any number of ranks that divides `streams`.
+
+    >>> with train.batches(32, shuffle=True) as loader:        # doctest: +SKIP
+    ...     for batch in loader:
+    ...         train_step(batch["x"].torch())
+    """
+
+    def __init__(self, handle: Any, samples: Samples) -> None:
+        self._handle = handle
+        self.samples = samples
+        self._live: Any = None
+        self._fresh = True  # the position was set, or nothing was asked for yet
+
+    def __len__(self) -> int:
+        """Steps of a whole epoch, the same on every rank."""
+        return int(self._handle.steps())
+
+    def __iter__(self) -> Epoch:
+        live = self._live() if self._live is not None else None
+        if live is not None and not live.ended:
+            from headrace._errors import StateError
+
+            raise StateError(
+                "this loader already has a live iterator: finish or close() it first, or open a second loader"
+            )
+        if not self._fresh and live is None and self._live is not None:
+            self._handle.rewind()
+        self._fresh = False
+        epoch = Epoch(self)
+        import _weakref
+
+        self._live = _weakref.ref(epoch)
+        return epoch
+
+    def next(self, timeout: float | None = None) -> Any:
+        """The next `Batch`, or None at the end of the epoch (the call after that starts the next epoch).
+
+        `timeout` in seconds; `TimeoutError` when it passes, and the loader stays usable.
+        """
+        self._fresh = False
+        return self._handle.next(-1 if timeout is None else max(0, int(timeout * 1000)))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Continue at the first batch of `epoch`."""
+        self._handle.set_epoch(epoch)
+        self._forget()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the consumer has received, about 150 bytes, the same on every rank."""
+        import json
+
+        return dict(json.loads(self._handle.state()))
+
+    def load_state_dict(self, state: dict[str, Any], allow: str | None = None) -> None:
+        """Continue where `state` was taken. ``allow="batch"``: the global batch may differ."""
+        import json
+
+        if allow not in (None, "batch"):
+            raise ValueError(f"allow={allow!r}: None or 'batch'")
+        self._handle.load_state(json.dumps(state), allow == "batch")
+        self._forget()
+
+    def _forget(self) -> None:
+        live = self._live() if self._live is not None else None
+        if live is not None:
+            live.ended = True
+        self._live = None
+        self._fresh = True
+
+    def plan(self) -> Any:
+        """Reads, bytes, amplification, memory and quality of the shuffle, before a chunk is fetched. Prints as a table;
+        ``plan()["…"]`` and ``dict(plan())`` have the numbers."""
+        from headrace._report import Plan
+
+        return Plan(self._handle.plan())
+
+    def stats(self) -> dict[str, Any]:
+        """What has happened so far: batches, bytes, times, memory, requests, fills (see `docs/reports.md`)."""
+        import json
+
+        return dict(json.loads(self._handle.stats()))
+
+    def torch(self) -> Any:
+        """A ``torch.utils.data.IterableDataset`` that yields dicts of tensors: for bare loops, for
+        ``DataLoader(…, batch_size=None)`` and for ``StatefulDataLoader``."""
+        from headrace._torch import dataset
+
+        return dataset(self)
+
+    def numpy(self) -> Any:
+        """Iterate over dicts of numpy arrays."""
+        return (batch.numpy() for batch in self)
+
+    def jax(self) -> Any:
+        """Iterate over dicts of jax arrays."""
+        return (batch.jax() for batch in self)
+
+    def close(self) -> None:
+        """Stop and let go of threads and memory. Idempotent; batches that are held stay valid."""
+        self._handle.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        from headrace._report import loader_text
+
+        return loader_text(self)
+
+    def _repr_html_(self) -> str:
+        return str(self.plan()._repr_html_())
+
+
+class Epoch:
+    """Iterator over what is left of one epoch."""
+
+    __slots__ = ("__weakref__", "_handle", "_loader", "ended")
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._handle = loader._handle
+        self.ended = False
+
+    def __iter__(self) -> Epoch:
+        return self
+
+    def __next__(self) -> Any:
+        if self.ended:
+            raise StopIteration
+        batch = self._handle.next(-1)
+        if batch is None:
+            self.ended = True
+            self._loader._live = None
+            raise StopIteration
+        return batch
+
+    def close(self) -> None:
+        """Abandon the epoch; the next loop starts the next one."""
+        if not self.ended:
+            self.ended = True
+            self._loader._live = None
+            self._handle.rewind()

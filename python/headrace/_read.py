@@ -1,0 +1,72 @@
+"""Regions of one array as numpy arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._select import dtype_name
+
+if TYPE_CHECKING:
+    from headrace._archive import Array
+
+
+def _basic_index(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """start, count, step of every dimension, and the dimensions that integers drop."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    given = sum(k is not Ellipsis for k in keys)
+    if given > len(shape) or sum(k is Ellipsis for k in keys) > 1:
+        raise IndexError(f"too many indices: the array has {len(shape)} dimensions")
+    at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
+    keys = keys[:at] + [slice(None)] * (len(shape) - given) + keys[at + 1 :]
+    start, count, step, dropped = [], [], [], []
+    for d, (k, n) in enumerate(zip(keys, shape)):
+        if isinstance(k, slice):
+            a, b, by = k.indices(n)
+            start.append(a)
+            count.append(len(range(a, b, by)))
+            step.append(by)
+        elif hasattr(k, "__index__"):
+            i = k.__index__()
+            if not -n <= i < n:
+                raise IndexError(f"index {i} is outside dimension {d} of length {n}")
+            start.append(i % n)
+            count.append(1)
+            step.append(1)
+            dropped.append(d)
+        else:
+            raise TypeError(f"{k!r}: arrays are read by integers, slices and an ellipsis")
+    return start, count, step, dropped
+
+
+def read(array: Array, key: Any, dtype: Any, decode: bool) -> Any:
+    import numpy as np
+
+    start, count, step, dropped = _basic_index(key, array.shape)
+    wanted = None if dtype is None else dtype_name(dtype)
+    stored = array.info
+    if stored["dtype"] in ("string", "bytes"):
+        raw = array.archive._handle.read(array.path, start, count, step, None, False, 0, None)
+        items = raw.split(b"\0") if np.prod(count, dtype=np.int64) else []
+        texts = [i.decode("utf-8", "replace") for i in items] if stored["dtype"] == "string" else items
+        result = np.array(texts, dtype=object).reshape(count)
+    else:
+        result = _numbers(array, start, count, step, wanted, decode)
+    return result[tuple(0 if d in dropped else slice(None) for d in range(len(count)))] if dropped else result
+
+
+def _numbers(array: Array, start: list[int], count: list[int], step: list[int], wanted: str | None, decode: bool) -> Any:
+    import numpy as np
+
+    stored = array.info
+    name = wanted or (stored["decoded_dtype"] if decode else stored["dtype"])
+    numpy_name = "uint16" if name == "bfloat16" else stored["numpy_dtype"] if name == stored["dtype"] else name
+    out_type = np.dtype([tuple(f) for f in numpy_name] if isinstance(numpy_name, list) else numpy_name)
+    if 0 in count:
+        return np.empty(count, out_type)
+    plain = name if out_type.kind in "biufc" and name != "bfloat16" else None
+    tensor = array.archive._handle.read(
+        array.path, start, count, step, (plain if decode or wanted else None) or ("bfloat16" if wanted == "bfloat16" else None),
+        decode, out_type.itemsize, None,
+    )
+    flat = np.frombuffer(memoryview(tensor).cast("B") if tensor.ndim else tensor, np.uint8)
+    return flat.view(out_type).reshape(count)

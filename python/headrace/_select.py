@@ -1,0 +1,145 @@
+"""What one sample takes out of arrays: `view`, and the words for the sample axis: `steps`, `window`, `lag`."""
+
+from __future__ import annotations
+
+
+class steps:
+    """Index steps around the sample, from `first` to `last`, both included.
+
+    A single step (``last`` left out) drops the dimension.
+
+    >>> hr.steps(-6, 0)        # seven steps that end at the sample
+    steps(-6, 0)
+    """
+
+    __slots__ = ("first", "last")
+
+    def __init__(self, first: int, last: int | None = None) -> None:
+        self.first = int(first)
+        self.last = self.first if last is None else int(last)
+        if self.last < self.first:
+            raise ValueError(f"steps({first}, {last}): the last step lies before the first")
+
+    def __repr__(self) -> str:
+        return f"steps({self.first})" if self.first == self.last else f"steps({self.first}, {self.last})"
+
+
+class window:
+    """The `n` steps that end at the sample; the dimension stays, also for n = 1."""
+
+    __slots__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = int(n)
+        if self.n < 1:
+            raise ValueError(f"window({n}): a window has at least one step")
+
+    def __repr__(self) -> str:
+        return f"window({self.n})"
+
+
+class lag:
+    """The step that lies `duration` *before* the sample, by coordinate: ``lag("6h")``; ``lag("-1D")`` lies after it.
+
+    The coordinate must be uniformly spaced. On coordinates that are no times, a number in the coordinate's unit.
+    """
+
+    __slots__ = ("duration",)
+
+    def __init__(self, duration: str | int | float) -> None:
+        self.duration = str(duration)
+
+    def __repr__(self) -> str:
+        return f"lag({self.duration!r})"
+
+
+class View:
+    """Made by `view`. Immutable."""
+
+    __slots__ = ("arrays", "decode", "dims", "dtype", "isel", "sel", "stack")
+
+    def __init__(
+        self,
+        arrays: tuple[str, ...],
+        stack: str | None,
+        sel: dict[str, object],
+        isel: dict[str, object],
+        dtype: object,
+        decode: bool,
+    ) -> None:
+        self.arrays = arrays
+        self.stack = stack
+        self.sel = sel
+        self.isel = isel
+        self.dtype = dtype
+        self.decode = decode
+
+    def __repr__(self) -> str:
+        words = [repr(a) for a in self.arrays]
+        if self.stack:
+            words.append(f"stack={self.stack!r}")
+        words += [f"{k}={v!r}" if k.isidentifier() else f"sel={{{k!r}: {v!r}}}" for k, v in self.sel.items()]
+        if self.isel:
+            words.append(f"isel={self.isel!r}")
+        if self.dtype is not None:
+            words.append(f"dtype={dtype_name(self.dtype)!r}")
+        if not self.decode:
+            words.append("decode=False")
+        return f"view({', '.join(words)})"
+
+
+def view(
+    *arrays: str,
+    stack: str | None = None,
+    sel: dict[str, object] | None = None,
+    isel: dict[str, object] | None = None,
+    dtype: object = None,
+    decode: bool = True,
+    **dims: object,
+) -> View:
+    """What a sample takes out of one array, or out of several stacked on a new dimension.
+
+    Parameters
+    ----------
+    arrays
+        Paths of arrays in the archive. Several need `stack` and the same dimensions.
+    stack
+        Name of the dimension that several arrays are stacked on.
+    dims, sel
+        Per dimension: on the sample axis `steps`, `window` or `lag`; elsewhere labels as in xarray's ``.sel``: a scalar
+        (drops the dimension), a list, or a slice with both ends included. `sel` is for names that are no identifiers.
+    isel
+        The same by index, with Python's slice rules.
+    dtype
+        Type of the tensor; default: the array's, after decoding.
+    decode
+        Whether CF packing (``scale_factor``, ``_FillValue``, …) is decoded, as xarray does.
+
+    Returns the view; the tensor's layout is (sample, steps, stack, the other dimensions in the array's order).
+
+    >>> hr.view("t2m", "u10", time=hr.steps(-6, 0), stack="channel")
+    view('t2m', 'u10', stack='channel', time=steps(-6, 0))
+    """
+    for a in arrays:
+        if not isinstance(a, str):
+            raise TypeError(f"array names are str, not {a!r}")
+    if not arrays:
+        raise ValueError("a view names at least one array")
+    labels = dict(sel or {})
+    for name, value in dims.items():
+        if name in labels:
+            raise ValueError(f"dimension {name} is selected twice")
+        labels[name] = value
+    indices = dict(isel or {})
+    for name in indices:
+        if name in labels:
+            raise ValueError(f"dimension {name} is selected by label and by index")
+    return View(arrays, stack, labels, indices, dtype, bool(decode))
+
+
+def dtype_name(dtype: object) -> str:
+    """numpy's name of a type given as str, numpy dtype or class, or torch dtype."""
+    if isinstance(dtype, str):
+        return dtype
+    text = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    return str(text).rpartition(".")[2]
