@@ -19,9 +19,11 @@ union cf_number {
 };
 
 struct cf {
-    enum hr_dtype packed; /* what stored items are read as: the array's kind, its sign changed by _Unsigned */
-    enum hr_dtype result; /* what xarray would give; the array's kind when there is nothing to decode */
-    bool masked;          /* has missing values, though perhaps none that an item can equal (n_missing 0) */
+    enum hr_dtype
+        packed; /* what stored items are read as: the array's kind, its sign changed by _Unsigned */
+    enum hr_dtype
+        result;  /* what xarray would give; the array's kind when there is nothing to decode */
+    bool masked; /* has missing values, though perhaps none that an item can equal (n_missing 0) */
     bool scaled;
     double scale, offset; /* 1 and 0 when not given */
     int n_missing;        /* NaN is not listed: it is missing as it stands */
@@ -35,7 +37,8 @@ void cf_none(enum hr_dtype kind, struct cf *out);
 
 /* Decode n native-endian items to type `to` (HR_NONE: c->result). src and dst may not overlap. Integers to integers keep
  * the value or are HR_EDATA; masked or scaled values go to floats only (HR_EINVAL). */
-int cf_decode(const struct cf *c, const void *src, uint64_t n, enum hr_dtype to, void *dst, struct hr_error *e);
+int cf_decode(const struct cf *c, const void *src, uint64_t n, enum hr_dtype to, void *dst,
+              struct hr_error *e);
 /* Can cf_decode go there? HR_EINVAL says why not. */
 int cf_check(const struct cf *c, enum hr_dtype to, struct hr_error *e);
 

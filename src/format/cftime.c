@@ -2,6 +2,7 @@
  * day count over eras of 400 and 4 years that begin on 1 March, so that the leap day comes last; the model calendars by
  * fixed month tables. `standard` is Julian before 1582-10-15 and Gregorian from then on, on one common day count. */
 #include "format/cftime.h"
+#include "base/decimal.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -292,7 +293,7 @@ int64_t cftime_us(const struct cftime *t, double value)
 bool cftime_duration(const char *text, int64_t *us)
 {
     char *end;
-    double value = strtod(text, &end);
+    double value = decimal_read(text, &end);
     if (end == text) { /* "h" alone is one hour, as in pandas */
         value = *text == '-' ? -1 : 1;
         end = (char *)text + (*text == '-' || *text == '+');

@@ -62,22 +62,31 @@ struct array {
 };
 
 struct group {
-    const char *path;
-    const struct json *attributes;
+    const char *path;              /* "" is the root */
+    const struct json *attributes; /* object or NULL */
+    const char *problem;           /* why its document cannot be used; NULL if it can */
 };
 
-/* `deep`: walk the whole hierarchy (inspect, repr); otherwise consolidated metadata or just what is asked for by
- * reader_want. */
+/* Metadata documents larger than this are refused; whoever fetches need not read more. */
+#define READER_MAX_DOCUMENT (64u << 20)
+
+/* The first round of steps reads the root and, with it, consolidated metadata; nothing else. */
 struct reader *reader_new(struct hr_error *e);
 void reader_free(struct reader *r);
+/* READER_NEED: fetch *need (valid until the feed) and reader_feed the answer. READER_READY: the round is over. An error
+ * ends the round; after one of a later round than the first the reader can be asked again. */
 int reader_step(struct reader *r, struct need *need, struct hr_error *e);
 int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *e);
 
-/* After READY of the root. Arrays known so far; without consolidated metadata and listing, reader_want("path") starts
- * another NEED/READY round that adds that array, or fails with HR_ENOENT naming near matches. A path "a.field" or
- * "a/field" addresses a field of a struct array when no such array exists. */
+/* After READY of the root: start another round that adds the array at `path`, or fails with HR_ENOENT naming near
+ * matches. A path "a.field" or "a/field" addresses a field of a struct array when no such array exists. An array whose
+ * document cannot be used is found all the same, with its `problem`. */
 int reader_want(struct reader *r, const char *path, struct hr_error *e);
-int reader_arrays(const struct reader *r, const struct array *const **arrays);  /* returns how many */
+/* Likewise, the whole hierarchy (inspect, reports). A store that cannot list gives what can be known without: what was
+ * asked for so far, and the images that OME metadata names. */
+int reader_walk(struct reader *r, struct hr_error *e);
+/* What is known so far: the lists, not what they point to, change with the next round. Arrays return how many. */
+int reader_arrays(const struct reader *r, const struct array *const **arrays);
 int reader_groups(const struct reader *r, const struct group **groups);
 const struct array *reader_find(const struct reader *r, const char *path);      /* NULL if unknown so far */
 bool reader_consolidated(const struct reader *r);
@@ -88,6 +97,10 @@ const char *reader_format(const struct reader *r); /* "zarr v3", … */
 const struct codec_chain *array_chunk_chain(const struct array *x, uint64_t chunk, struct arena *a, struct hr_error *e);
 /* Origin and shape of a chunk in the array (full size, also at the edge). */
 void array_chunk_box(const struct array *x, uint64_t chunk, uint64_t *origin, uint64_t *shape);
+/* Which chunk of dimension d holds position `at` < shape[d]. */
+uint64_t array_chunk_index(const struct array *x, int d, uint64_t at);
+/* `fill_value` as the document has it, for reports; NULL when unknown. */
+const struct json *array_fill_json(const struct array *x);
 
 /* ---- where a chunk lies: the chunk's number is its row-major position in `grid` -------------------------------- */
 
@@ -100,11 +113,12 @@ enum where_kind {
 #define WHERE_KEY_MAX 1024
 struct where {
     enum where_kind kind;
-    uint64_t offset, length;
+    uint64_t offset, length; /* WHERE_INDEX of a nested shard: where that shard lies in the object */
     uint64_t shard;          /* number of the (outermost) shard, for grouping reads; chunk number when not sharded */
     int64_t need_offset;     /* WHERE_INDEX: < 0 is a suffix */
     uint64_t need_length;
-    int level;               /* WHERE_INDEX: nesting depth of the index wanted */
+    int level;               /* WHERE_INDEX: nesting depth of the index wanted, and … */
+    uint64_t number;         /* … the number of its shard in that level's grid */
     char key[WHERE_KEY_MAX];
 };
 struct shard_cache; /* decoded indexes of one archive, bounded, LRU; shard.h */

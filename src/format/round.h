@@ -1,0 +1,65 @@
+/* The reader's state, shared by its two halves: reader.c (documents and listings) and want.c (the search for one path).
+ * Private to the format room. */
+#ifndef FORMAT_ROUND_H
+#define FORMAT_ROUND_H
+#include "base/buf.h"
+#include "format/near.h"
+#include "format/nodes.h"
+
+#define MAX_NODES 200000 /* sought in one round */
+#define MAX_DEPTH 64
+
+enum phase {
+    SEEK_V3,           /* zarr.json */
+    SEEK_CONSOLIDATED, /* .zmetadata, at the root only */
+    SEEK_ARRAY,        /* .zarray */
+    SEEK_GROUP,        /* .zgroup */
+    SEEK_ARRAY_ATTRS,  /* .zattrs, with the .zarray in `doc` */
+    SEEK_GROUP_ATTRS,
+    LIST_CHILDREN, /* of a group, in a walk */
+    LIST_ROOT,     /* no document at the root: perhaps its children have some */
+    LIST_NAMES     /* for near matches */
+};
+struct task {
+    enum phase phase;
+    const char *path;
+    const struct json *doc;
+    int depth;
+    bool walk; /* go on to the children */
+};
+
+enum stage { WANT_NOTHING, WANT_NODE, WANT_PARENTS, WANT_NAMES, WANT_ROOT_NAMES, WANT_FAILED };
+struct want {
+    enum stage stage;
+    const char *path;
+    size_t split; /* WANT_PARENTS: path[0 … split) is the parent being tried */
+    bool probed;  /* … and has been sought */
+    struct near near;
+};
+
+struct reader {
+    struct nodes nodes;
+    struct task *stack;
+    size_t n, cap;
+    size_t sought;  /* nodes in this round */
+    struct buf key; /* of the need in progress */
+    bool ready;     /* the root has been read */
+    bool rootless;  /* … and has no document of its own */
+    bool consolidated;
+    bool walking; /* this round is a walk of the whole */
+    bool walked;
+    bool cannot_list;
+    int root_format; /* 2 or 3; 0 when rootless */
+    struct want want;
+};
+
+/* One task more. The error names the bound that was met. */
+int reader_push(struct reader *r, enum phase phase, const char *path, int depth, bool walk,
+                struct hr_error *e);
+/* A round that failed or was given up leaves nothing behind but the nodes it found. */
+void reader_forget_round(struct reader *r);
+
+/* The stack is empty: what does the wanted path need next? 1: it is found; 0: there are tasks again, or ask again. */
+int want_next(struct reader *r, struct hr_error *e);
+
+#endif

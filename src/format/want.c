@@ -1,0 +1,171 @@
+/* The search for one path: the node itself, then a struct array of which it names a field, then words of help.
+ *
+ * Every stage may need documents, so the search is a small state machine that pushes tasks and is asked again when they
+ * are done. A path that consolidated metadata does not list is still sought under its own name, for such metadata may be
+ * stale (pydata/xarray#5878); prefixes of it are not. */
+#include <string.h>
+#include "format/round.h"
+
+static void offer_known(struct reader *r)
+{
+    for (size_t i = 0; i < r->nodes.n_arrays; i++)
+        near_offer(&r->want.near, r->nodes.arrays[i]->path);
+}
+
+static void list_first(const struct reader *r, const char *prefix, struct buf *out)
+{
+    size_t n = strlen(prefix), shown = 0;
+    for (size_t i = 0; i < r->nodes.n_arrays; i++) {
+        const char *path = r->nodes.arrays[i]->path;
+        if (n && (strncmp(path, prefix, n) || path[n] != '/'))
+            continue;
+        if (shown == NEAR_MAX) {
+            buf_puts(out, ", …");
+            break;
+        }
+        buf_printf(out, "%s\"%.80s\"", shown++ ? ", " : "", path);
+    }
+}
+
+static int want_error(struct reader *r, struct hr_error *e)
+{
+    const char *path = r->want.path;
+    struct buf names;
+    int rc;
+    buf_init(&names);
+    if (nodes_group(&r->nodes, path)) {
+        list_first(r, path, &names);
+        if (names.size)
+            rc = error_set(e, HR_ENOENT, "%s%.200s%s is a group, not an array; arrays in it: %s",
+                           *path ? "\"" : "", *path ? path : "the root", *path ? "\"" : "",
+                           names.data);
+        else
+            rc = error_set(e, HR_ENOENT, "%s%.200s%s is a group, not an array", *path ? "\"" : "",
+                           *path ? path : "the root", *path ? "\"" : "");
+        goto out;
+    }
+    offer_known(r);
+    near_text(&r->want.near, &names);
+    if (names.size) {
+        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; did you mean %s?", path, names.data);
+        goto out;
+    }
+    list_first(r, "", &names);
+    if (names.size)
+        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; arrays here: %s", path, names.data);
+    else
+        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"", path);
+out:
+    buf_dispose(&names);
+    return rc;
+}
+
+/* Try path[0 … split) as the struct array of which the rest is a field. 1: it is. */
+static int try_field(struct reader *r, const struct array *whole, struct hr_error *e)
+{
+    struct array *field;
+    const char *rest = r->want.path + r->want.split + (r->want.split != 0);
+    TRY(field_array(&r->nodes.arena, whole, r->want.path, rest, &field, e));
+    if (!field)
+        return 0;
+    TRY(nodes_add_field(&r->nodes, field, e));
+    return 1;
+}
+
+/* The next shorter prefix that ends before a '.' or '/', at last the root (a struct array there: "field"). */
+static bool shorten(struct want *w)
+{
+    if (!w->split)
+        return false;
+    do
+        w->split--;
+    while (w->split && w->path[w->split] != '/' && w->path[w->split] != '.');
+    w->probed = false;
+    return true;
+}
+
+static int want_parents(struct reader *r, struct hr_error *e)
+{
+    struct want *w = &r->want;
+    do {
+        const char *parent = arena_strndup(&r->nodes.arena, w->path, w->split);
+        if (!parent)
+            return error_nomem(e, w->split, "a path");
+        const struct array *whole = nodes_array(&r->nodes, parent);
+        if (whole) {
+            int rc = try_field(r, whole, e);
+            if (rc)
+                return rc;
+        } else if (!w->probed && !r->consolidated && !nodes_knows(&r->nodes, parent) &&
+                   path_is_sound(parent)) {
+            w->probed = true;
+            return reader_push(r, SEEK_V3, parent, 0, false, e);
+        }
+    } while (shorten(w));
+    w->stage = WANT_NAMES;
+    return 0;
+}
+
+static int want_names(struct reader *r, struct hr_error *e)
+{
+    struct want *w = &r->want;
+    const char *slash = strrchr(w->path, '/');
+    bool list = !r->consolidated && !r->cannot_list;
+    enum stage now = w->stage++;
+    if (!list || (now == WANT_ROOT_NAMES && !slash))
+        return 0;
+    const char *folder = now == WANT_NAMES && slash
+                             ? arena_strndup(&r->nodes.arena, w->path, (size_t)(slash - w->path))
+                             : "";
+    if (!folder)
+        return error_nomem(e, strlen(w->path), "a path");
+    if (now == WANT_NAMES && !slash)
+        w->stage = WANT_FAILED;
+    return reader_push(r, LIST_NAMES, folder, 0, false, e);
+}
+
+int want_next(struct reader *r, struct hr_error *e)
+{
+    switch (r->want.stage) {
+    case WANT_NODE:
+        if (nodes_array(&r->nodes, r->want.path))
+            return 1;
+        if (nodes_group(&r->nodes, r->want.path))
+            return want_error(r, e);
+        r->want.stage = WANT_PARENTS;
+        r->want.split = strlen(r->want.path);
+        return shorten(&r->want) ? want_parents(r, e) : want_error(r, e);
+    case WANT_PARENTS:
+        return want_parents(r, e);
+    case WANT_NAMES:
+    case WANT_ROOT_NAMES:
+        return want_names(r, e);
+    default:
+        return want_error(r, e);
+    }
+}
+
+int reader_want(struct reader *r, const char *path, struct hr_error *e)
+{
+    reader_forget_round(r);
+    if (!r->ready)
+        return error_set(e, HR_EINTERNAL, "the root of the archive has not been read");
+    while (*path == '/')
+        path++;
+    size_t n = strlen(path);
+    while (n && path[n - 1] == '/')
+        n--;
+    char *copy = arena_strndup(&r->nodes.arena, path, n);
+    if (!copy)
+        return error_nomem(e, n, "a path");
+    r->want = (struct want){.stage = WANT_NODE, .path = copy};
+    near_init(&r->want.near, copy);
+    if (nodes_knows(&r->nodes, copy))
+        return 0;
+    if (!path_is_sound(copy)) {
+        reader_forget_round(r);
+        return error_set(e, HR_ENOENT, "no array \"%.200s\": that is no path within the archive",
+                         copy);
+    }
+    return reader_push(r, SEEK_V3, copy, 0, false, e);
+}
