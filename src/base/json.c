@@ -396,12 +396,12 @@ static struct json_member *member_find(const struct json *object, const char *ke
     return NULL;
 }
 
-/* Take `count` members over into the arena. A key that was there keeps its place and gets the later value. */
-static int members_keep(struct parser *p, struct json *out, const struct json_member *from,
-                        size_t count)
+/* Take the members above `base` over into the arena. A key that was there keeps its place and gets the later value. */
+static int members_keep(struct parser *p, struct json *out, size_t base)
 {
+    size_t count = p->members_size - base;
     out->type = JSON_OBJECT;
-    out->members = arena_array(p->arena, count, sizeof(*from));
+    out->members = arena_array(p->arena, count, sizeof(*out->members));
     if (!out->members)
         return fail_memory(p);
     if (count > LINEAR_MEMBERS) {
@@ -411,19 +411,21 @@ static int members_keep(struct parser *p, struct json *out, const struct json_me
             return fail_memory(p);
         out->raw_size = (uint32_t)(slots - 1);
     }
-    for (size_t i = 0; i < count; i++) {
-        uint32_t *slot = out->raw ? slot_find(out, from[i].key, from[i].key_size) : NULL;
-        struct json_member *old = !slot   ? member_find(out, from[i].key, from[i].key_size)
+    for (size_t i = base; i < p->members_size; i++) {
+        const struct json_member *m = &p->members[i];
+        uint32_t *slot = out->raw ? slot_find(out, m->key, m->key_size) : NULL;
+        struct json_member *old = !slot   ? member_find(out, m->key, m->key_size)
                                   : *slot ? &out->members[*slot - 1]
                                           : NULL;
         if (old) {
-            old->value = from[i].value;
+            old->value = m->value;
             continue;
         }
-        out->members[out->size++] = from[i];
+        out->members[out->size++] = *m;
         if (slot)
             *slot = out->size;
     }
+    p->members_size = base;
     return 0;
 }
 
@@ -451,9 +453,7 @@ static int object_parse(struct parser *p, struct json *out)
     }
     p->at++;
     p->depth--;
-    TRY(members_keep(p, out, p->members + base, p->members_size - base));
-    p->members_size = base;
-    return 0;
+    return members_keep(p, out, base);
 }
 
 /* ---- values ---------------------------------------------------------------------------------------------------- */
