@@ -37,13 +37,24 @@ struct store_result {
 };
 
 int store_open(const char *url, const char *options_json, struct store **out, struct hr_error *e);
+
+/* The same with what stores share: the process's network threads (a reference is taken; NULL: the store starts its own),
+ * and the waiting times from which the options start (NULL: NET_POLICY; tests shrink them). */
+struct net;
+struct net_policy;
+struct store_env {
+    struct net *net;
+    const struct net_policy *policy;
+};
+int store_open_with(const char *url, const char *options_json, const struct store_env *env, struct store **out,
+                    struct hr_error *e);
 struct store *store_ref(struct store *s);
 void store_unref(struct store *s);
 const char *store_url(const struct store *s);      /* for people: no secrets */
 bool store_blocking(const struct store *s);
 bool store_remote(const struct store *s);          /* decides gap and size of coalesced reads */
 
-/* Blocking. The result's bytes are in what `room` returned. Returns result->rc. */
+/* Blocking; not on a network thread (in a store_done or a sink's room). The result's bytes are in what `room` returned. Returns result->rc. */
 int store_read(struct store *s, const char *key, struct store_range range, const struct store_sink *sink,
                struct store_result *result);
 /* Names directly below prefix ("a/b" or ""): NUL-separated in *names (mem_free), folders end in '/'. HR_EUNSUPPORTED where

@@ -1,0 +1,370 @@
+/* What came back in one try, and what to make of it: kept, discarded, an error, or reason for another try.
+ *
+ * The reply is judged when its headers are complete and before a byte is kept: status, range, version of the object. Bytes
+ * go straight from libcurl's buffer to the place the caller gave for them. The body must then have exactly the announced
+ * length. A fault that is set first stands; aborting libcurl by a short count from its callbacks does not replace it. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/transfer.h"
+#include "net/url.h"
+
+#define SPOOL_MAX (64u << 20) /* a chunked whole object: metadata, never a chunk of this size */
+#define ERROR_DRAIN_MAX (256u << 10)
+
+void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format, ...)
+{
+    if (t->now.outcome != OUTCOME_OPEN)
+        return;
+    t->now.outcome = o;
+    t->now.cause = c;
+    t->now.fault = (struct hr_error){.code = code, .retryable = o == OUTCOME_RETRY};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->now.fault.text, sizeof t->now.fault.text, format, args);
+    va_end(args);
+}
+
+/* On a connection that was used before, an answer that would be an error may be the stray end of another (probe.h): it
+ * counts only when a fresh connection repeats it. */
+static bool doubtful(struct transfer *t, const char *why)
+{
+    long connects = 1;
+    t->lane->loop->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_NUM_CONNECTS, &connects);
+    if (connects == 0)
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
+    return connects == 0;
+}
+
+static bool refuse(struct transfer *t, const char *why)
+{
+    transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "%s", why);
+    return false;
+}
+
+static bool changed(struct transfer *t)
+{
+    if (doubtful(t, "another version of the object"))
+        return false;
+    transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+                   "the object changed while the archive was being read (another ETag or size); parts of two "
+                   "versions cannot be joined: open the archive again");
+    return false;
+}
+
+static bool pinned(struct transfer *t, struct pin *pin)
+{
+    struct net_client *c = t->lane->client;
+    pthread_mutex_lock(&c->synced.lock);
+    const struct pin *found = pins_find(&c->synced.pins, t->key_hash);
+    if (found)
+        *pin = *found;
+    pthread_mutex_unlock(&c->synced.lock);
+    return found;
+}
+
+/* Is this reply about the version that earlier tries and reads were about? */
+static bool same_version(struct transfer *t)
+{
+    const struct reply *r = &t->now.reply;
+    const struct slice *s = &t->now.slice;
+    uint64_t etag = r->has_etag ? r->etag_hash : 0;
+    struct pin pin;
+    if (pinned(t, &pin) && !pin_matches(&pin, etag, s->total))
+        return false;
+    if (t->object.got && (!etag || etag != t->object.etag_hash))
+        return false;
+    return !t->object.sized || (s->sized && s->first == t->object.first + t->object.got &&
+                                s->take == t->object.size - t->object.got && s->total == t->object.total);
+}
+
+static void note_ignored_range(struct transfer *t)
+{
+    struct net_client *c = t->lane->client;
+    pthread_mutex_lock(&c->synced.lock);
+    c->synced.stats.ignored_ranges++;
+    pthread_mutex_unlock(&c->synced.lock);
+    if (!t->lane->told_ignored)
+        net_log(c->net, 30, "%s: this server ignores Range requests; whole objects are read and cut", c->config.shown);
+    t->lane->told_ignored = true;
+}
+
+static bool make_room(struct transfer *t, uint64_t size)
+{
+    t->object.place = t->ask.room(t->ask.room_arg, size);
+    if (t->object.place || !size)
+        return true;
+    transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ENOMEM, "no room for %" PRIu64 " bytes", size);
+    return false;
+}
+
+static void remember_version(struct transfer *t)
+{
+    const struct reply *r = &t->now.reply;
+    t->object.etag_hash = r->has_etag ? r->etag_hash : 0;
+    t->object.etag[0] = 0;
+    if (r->has_etag && !r->weak)
+        memcpy(t->object.etag, r->etag, sizeof r->etag);
+}
+
+static bool content_head(struct transfer *t)
+{
+    char why[256];
+    struct slice *s = &t->now.slice;
+    switch (reply_slice(&t->now.reply, &t->now.want, s, why, sizeof why)) {
+    case SLICE_OK:
+        break;
+    case SLICE_WRONG:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
+        return false;
+    case SLICE_SHORT:
+        if (t->object.sized)
+            return changed(t);
+        if (doubtful(t, why))
+            return false;
+        t->object.total = t->now.reply.has_total ? t->now.reply.total : 0;
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_EDATA,
+                       "%s; the object was cut, or the index that points into it is stale", why);
+        return false;
+    case SLICE_REFUSED:
+        if (!t->now.resumed)
+            return doubtful(t, why) ? false : refuse(t, why);
+        t->object.no_resume = true; /* it cannot serve the rest: all of it again */
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
+        return false;
+    }
+    if (!same_version(t))
+        return changed(t);
+    if (t->now.want.kind != WANT_WHOLE && t->now.reply.status == 200)
+        note_ignored_range(t);
+    if (!t->object.got)
+        remember_version(t);
+    if (!s->sized) {
+        t->now.mode = BODY_SPOOL;
+        return true;
+    }
+    t->now.mode = t->now.reply.status == 416 ? BODY_ERROR : BODY_KEEP;
+    if (t->object.sized)
+        return true;
+    t->object.sized = true;
+    t->object.first = s->first;
+    t->object.size = s->take;
+    t->object.total = s->total;
+    return make_room(t, s->take);
+}
+
+bool body_head(struct transfer *t)
+{
+    struct lane *lane = t->lane;
+    t->phase = PHASE_BODY;
+    timers_set(&lane->loop->timers, &t->timer,
+               lane->loop->now + lane->client->config.policy.stall_ms * 1000000ull);
+    lane->answered = true;
+    switch (t->now.reply.status) {
+    case 0:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "the reply is not HTTP");
+        return false;
+    case 200:
+    case 206:
+    case 416:
+        return content_head(t);
+    default:
+        t->now.mode = BODY_ERROR;
+        return true;
+    }
+}
+
+static bool keep(struct transfer *t, uint64_t at, const char *data, size_t n)
+{
+    const struct slice *s = &t->now.slice;
+    if (at + n > s->body) {
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "the body has more than the %" PRIu64 " bytes announced",
+                       s->body);
+        return false;
+    }
+    uint64_t from = at > s->skip ? at : s->skip, end = s->skip + s->take;
+    uint64_t to = at + n < end ? at + n : end;
+    if (from < to) {
+        memcpy(t->object.place + t->object.got, data + (from - at), to - from);
+        t->object.got += to - from;
+    }
+    return true;
+}
+
+bool body_bytes(struct transfer *t, const char *data, size_t n)
+{
+    struct buf *body = &t->now.easy->body;
+    uint64_t at = t->now.seen;
+    t->now.seen += n;
+    switch (t->now.mode) {
+    case BODY_KEEP:
+        return keep(t, at, data, n);
+    case BODY_SPOOL:
+        if (t->now.seen <= SPOOL_MAX && buf_add(body, data, n) == 0)
+            return true;
+        return refuse(t, "a chunked object of more than 64 MiB; the server should send its Content-Length");
+    case BODY_ERROR:
+        if (body->size < NET_ERROR_BODY)
+            buf_add(body, data, n < NET_ERROR_BODY - body->size ? n : NET_ERROR_BODY - body->size);
+        return t->now.seen <= ERROR_DRAIN_MAX; /* then it is cheaper to open another connection */
+    case BODY_NONE:
+        break;
+    }
+    transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "a body without headers");
+    return false;
+}
+
+static void pin_version(struct transfer *t)
+{
+    struct net_client *c = t->lane->client;
+    struct pin pin = {.key = t->key_hash, .etag = t->object.etag_hash, .size = t->object.total};
+    if (t->ask.want.kind == WANT_WHOLE || (!pin.etag && !pin.size))
+        return;
+    pthread_mutex_lock(&c->synced.lock);
+    pins_add(&c->synced.pins, &pin);
+    pthread_mutex_unlock(&c->synced.lock);
+}
+
+static void delivered(struct transfer *t)
+{
+    transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_OK, "%s", "");
+    pin_version(t);
+}
+
+static void spool_end(struct transfer *t)
+{
+    struct buf *body = &t->now.easy->body;
+    if (t->object.sized && t->object.size != body->size) {
+        changed(t);
+        return;
+    }
+    t->object.total = t->object.size = t->object.got = body->size;
+    if (!t->object.sized && !make_room(t, body->size))
+        return;
+    t->object.sized = true;
+    if (body->size)
+        memcpy(t->object.place, body->data, body->size);
+    delivered(t);
+}
+
+static const char *status_text(int status)
+{
+    switch (status) {
+    case 400:
+        return " Bad Request";
+    case 401:
+        return " Unauthorized: the store wants credentials";
+    case 403:
+        return " Forbidden: the credentials do not suffice, or the link has expired";
+    case 429:
+        return " Too Many Requests";
+    case 500:
+        return " Internal Server Error";
+    case 503:
+        return " Service Unavailable";
+    default:
+        return "";
+    }
+}
+
+static void status_end(struct transfer *t)
+{
+    const struct net_config *c = &t->lane->client->config;
+    const struct reply *r = &t->now.reply;
+    const struct buf *body = &t->now.easy->body;
+    struct net_reply reply = {.head = r, .body = body->size ? body->data : "", .body_size = body->size};
+    const char *hint = NULL;
+    struct pin pin;
+    if (r->status == 412 && t->now.resumed) {
+        changed(t);
+    } else if (c->judge(c->arg, &reply, &hint) == NET_ABSENT) {
+        if (t->object.sized || pinned(t, &pin))
+            transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+                           "the object disappeared while the archive was being read (status %d)", r->status);
+        else
+            transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_MISSING, "missing (status %d)", r->status);
+    } else if (retry_status(r->status)) {
+        transfer_fault(t, OUTCOME_RETRY, retry_throttled(r->status) ? CAUSE_THROTTLE : CAUSE_SERVER, HR_ESTORE,
+                       "status %d%s", r->status, status_text(r->status));
+    } else if (r->status / 100 == 3) {
+        size_t n = 0;
+        const char *to = reply_header(r, "location", &n);
+        char location[256], shown[256];
+        snprintf(location, sizeof location, "%.*s", (int)(n < 255 ? n : 255), to ? to : "");
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+                       "status %d: a redirect to %s; redirects are not followed, open the archive there", r->status,
+                       *location ? url_redact(location, shown, sizeof shown) : "nowhere");
+    } else {
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "status %d%s%s%s", r->status, status_text(r->status),
+                       hint ? "; " : "", hint ? hint : "");
+    }
+}
+
+/* No reply: what libcurl says decides. */
+static void silence_end(struct transfer *t, CURLcode code)
+{
+    struct easy *h = t->now.easy;
+    const struct curl_api *curl = &t->lane->loop->net->curl;
+    long connects = 1;
+    curl->easy_getinfo(h->curl, CURLINFO_NUM_CONNECTS, &connects);
+    const char *text = h->error[0]        ? h->error
+                       : code == CURLE_OK ? "an answer without headers"
+                                          : curl->easy_strerror(code);
+    enum cause c = t->phase == PHASE_CONNECTING && h->knows_sending ? CAUSE_CONNECT
+                   : connects == 0                                   ? CAUSE_STALE
+                                                                     : CAUSE_RESET;
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PROXY:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE, "%s", text);
+        break;
+    case CURLE_OK: /* a reply must have headers */
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL: /* bytes that are not HTTP, as left over by a bad reply before */
+        transfer_fault(t, OUTCOME_RETRY, c, HR_ESTORE, "%s", text);
+        break;
+    case CURLE_OUT_OF_MEMORY:
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ENOMEM, "libcurl: %s", text);
+        break;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+                       "%s; name the right certificates by the storage option ca_file or SSL_CERT_FILE", text);
+        break;
+    default:
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "%s", text);
+        break;
+    }
+}
+
+void body_end(struct transfer *t, CURLcode code)
+{
+    const struct slice *s = &t->now.slice;
+    if (t->now.outcome != OUTCOME_OPEN)
+        return;
+    if (!t->now.replied) {
+        silence_end(t, code);
+    } else if (t->now.mode == BODY_ERROR && (code == CURLE_OK || code == CURLE_WRITE_ERROR)) {
+        if (t->now.reply.status == 416)
+            delivered(t);
+        else
+            status_end(t);
+    } else if (code == CURLE_OK && t->now.mode == BODY_SPOOL) {
+        spool_end(t);
+    } else if (code == CURLE_OK && t->now.seen == s->body) {
+        delivered(t);
+    } else {
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CUT, HR_ESTORE, "the body was cut after %" PRIu64 " bytes (%s)",
+                       t->now.seen, t->lane->loop->net->curl.easy_strerror(code));
+    }
+}

@@ -1,0 +1,213 @@
+/* libcurl easy handles: options, callbacks, recycling. Internal to the room (transfer.h).
+ *
+ * HTTP/1.1 on many connections: one HTTP/2 connection to a large store is slower than several of HTTP/1.1. No redirects
+ * (headers with secrets would follow), no decoding (sizes are checked in stored bytes), no signals, no environment. Own
+ * timers bound everything; libcurl's connect time-out is set as well because it divides that time among the addresses of a
+ * host. QUICK_EXIT keeps a cancel from waiting for a name server. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "net/transfer.h"
+
+#define HEAD_MAX (64u << 10)
+
+static size_t on_header(char *data, size_t size, size_t count, void *arg)
+{
+    struct easy *h = arg;
+    struct transfer *t = h->t;
+    size_t n = size * count;
+    if (t->now.replied) /* trailers of a chunked body */
+        return n;
+    t->now.progress_ns = t->lane->loop->now;
+    if (!t->now.first_byte_ns)
+        t->now.first_byte_ns = clock_ns();
+    if (n > 5 && !memcmp(data, "HTTP/", 5))
+        buf_clear(&h->head);
+    if (h->head.size + n > HEAD_MAX) {
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "more than 64 KiB of headers");
+        return 0;
+    }
+    if (buf_add(&h->head, data, n) < 0) {
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ENOMEM, "no memory for the reply's headers");
+        return 0;
+    }
+    if (data[0] != '\r' && data[0] != '\n')
+        return n;
+    reply_parse(&t->now.reply, h->head.data, h->head.size);
+    if (t->now.reply.status / 100 == 1)
+        return n;
+    t->now.replied = true;
+    return body_head(t) ? n : 0;
+}
+
+static size_t on_body(char *data, size_t size, size_t count, void *arg)
+{
+    struct transfer *t = ((struct easy *)arg)->t;
+    size_t n = size * count;
+    t->now.progress_ns = t->lane->loop->now;
+    return body_bytes(t, data, n) ? n : 0;
+}
+
+static int on_sending(void *arg, char *ip, char *local_ip, int port, int local_port)
+{
+    struct easy *h = arg;
+    struct transfer *t = h->t;
+    struct loop *l = t->lane->loop;
+    (void)ip, (void)local_ip, (void)port;
+    if (!strncmp(h->wire.url.data, "http:", 5) && !probe_clean(&l->probe, local_port)) {
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_STALE, HR_ESTORE, "the kept connection is closed or holds stray bytes");
+        return CURL_PREREQFUNC_ABORT;
+    }
+    t->phase = PHASE_WAITING;
+    t->now.sent_ns = clock_ns();
+    timers_set(&l->timers, &t->timer, t->now.sent_ns + t->lane->client->config.policy.first_byte_ms * 1000000ull);
+    return CURL_PREREQFUNC_OK;
+}
+
+static void set_options(struct easy *h, const struct curl_api *curl, const struct net_config *c)
+{
+    CURL *x = h->curl;
+    curl->easy_setopt(x, CURLOPT_PRIVATE, h);
+    curl->easy_setopt(x, CURLOPT_ERRORBUFFER, h->error);
+    curl->easy_setopt(x, CURLOPT_NOSIGNAL, 1L);
+    curl->easy_setopt(x, CURLOPT_NOPROGRESS, 1L);
+    curl->easy_setopt(x, CURLOPT_HTTPGET, 1L);
+    curl->easy_setopt(x, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl->easy_setopt(x, CURLOPT_HTTP09_ALLOWED, 0L);
+    curl->easy_setopt(x, CURLOPT_FOLLOWLOCATION, 0L);
+    curl->easy_setopt(x, CURLOPT_PATH_AS_IS, 1L);
+    curl->easy_setopt(x, CURLOPT_BUFFERSIZE, 256L << 10);
+    curl->easy_setopt(x, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->easy_setopt(x, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl->easy_setopt(x, CURLOPT_QUICK_EXIT, 1L);
+    curl->easy_setopt(x, CURLOPT_CONNECTTIMEOUT_MS, (long)c->policy.connect_ms);
+    curl->easy_setopt(x, CURLOPT_USERAGENT, "headrace");
+    if (curl->easy_setopt(x, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK)
+        curl->easy_setopt(x, (CURLoption)181 /* PROTOCOLS, before 7.85 */, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl->easy_setopt(x, CURLOPT_PROXY, c->proxy ? c->proxy : "");
+    curl->easy_setopt(x, CURLOPT_NOPROXY, c->no_proxy ? c->no_proxy : ""); /* NULL would read the environment */
+    if (c->ca_file)
+        curl->easy_setopt(x, CURLOPT_CAINFO, c->ca_file);
+    curl->easy_setopt(x, CURLOPT_HEADERFUNCTION, on_header);
+    curl->easy_setopt(x, CURLOPT_HEADERDATA, h);
+    curl->easy_setopt(x, CURLOPT_WRITEFUNCTION, on_body);
+    curl->easy_setopt(x, CURLOPT_WRITEDATA, h);
+    curl->easy_setopt(x, CURLOPT_PREREQDATA, h);
+    h->knows_sending = curl->easy_setopt(x, CURLOPT_PREREQFUNCTION, on_sending) == CURLE_OK;
+}
+
+struct easy *easy_take(struct lane *lane, struct hr_error *e)
+{
+    struct easy *h = lane->idle;
+    if (h) {
+        lane->idle = h->next;
+        return h;
+    }
+    const struct curl_api *curl = &lane->loop->net->curl;
+    h = mem_zalloc(sizeof *h);
+    if (h && !(h->curl = curl->easy_init())) {
+        mem_free(h);
+        h = NULL;
+    }
+    if (!h) {
+        error_nomem(e, sizeof *h, "a transfer");
+        return NULL;
+    }
+    h->lane = lane;
+    buf_init(&h->wire.url);
+    buf_init(&h->wire.headers);
+    buf_init(&h->head);
+    buf_init(&h->body);
+    set_options(h, curl, &lane->client->config);
+    return h;
+}
+
+void easy_give(struct easy *h)
+{
+    const struct curl_api *curl = &h->lane->loop->net->curl;
+    curl->slist_free_all(h->headers);
+    h->headers = NULL;
+    h->t = NULL;
+    if (h->body.cap > NET_ERROR_BODY)
+        buf_dispose(&h->body);
+    h->next = h->lane->idle;
+    h->lane->idle = h;
+}
+
+void easy_note_socket(struct easy *h)
+{
+    struct loop *l = h->lane->loop;
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    long port = 0;
+    l->net->curl.easy_getinfo(h->curl, CURLINFO_ACTIVESOCKET, &fd);
+    l->net->curl.easy_getinfo(h->curl, CURLINFO_LOCAL_PORT, &port);
+    if (fd != CURL_SOCKET_BAD)
+        probe_note(&l->probe, (int)port, fd);
+}
+
+void easy_free(struct easy *h)
+{
+    const struct curl_api *curl = &h->lane->loop->net->curl;
+    curl->easy_cleanup(h->curl);
+    curl->slist_free_all(h->headers);
+    buf_dispose(&h->wire.url);
+    buf_dispose(&h->wire.headers);
+    buf_dispose(&h->head);
+    buf_dispose(&h->body);
+    mem_free(h);
+}
+
+int net_wire_header(struct net_wire *w, const char *name, const char *value)
+{
+    buf_printf(&w->headers, "%s: %s", name, value);
+    buf_putc(&w->headers, 0);
+    return w->headers.failed ? -1 : 0;
+}
+
+static int add_range(struct net_wire *w, const struct transfer *t)
+{
+    char text[64];
+    uint64_t first = t->now.want.first, n = t->now.want.length;
+    if (t->now.want.kind == WANT_WHOLE)
+        return 0;
+    if (t->now.want.kind == WANT_SUFFIX)
+        snprintf(text, sizeof text, "bytes=-%llu", (unsigned long long)n);
+    else
+        snprintf(text, sizeof text, "bytes=%llu-%llu", (unsigned long long)first, (unsigned long long)(first + n - 1));
+    net_wire_header(w, "Range", text);
+    return t->now.resumed ? net_wire_header(w, "If-Match", t->object.etag) : 0;
+}
+
+static int add_headers(struct easy *h, const struct curl_api *curl)
+{
+    const struct buf *lines = &h->wire.headers;
+    for (size_t at = 0; at < lines->size; at += strlen(lines->data + at) + 1) {
+        struct curl_slist *longer = curl->slist_append(h->headers, lines->data + at);
+        if (!longer)
+            return -1;
+        h->headers = longer;
+    }
+    return 0;
+}
+
+int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
+{
+    const struct curl_api *curl = &h->lane->loop->net->curl;
+    struct net_client *c = h->lane->client;
+    buf_clear(&h->wire.url);
+    buf_clear(&h->wire.headers);
+    buf_clear(&h->head);
+    buf_clear(&h->body);
+    h->error[0] = 0;
+    h->t = t;
+    struct net_try what = {.key = t->key, .number = t->tries};
+    TRY(c->config.build(c->config.arg, &what, &h->wire, e));
+    if (add_range(&h->wire, t) < 0 || h->wire.url.failed || add_headers(h, curl) < 0)
+        return error_nomem(e, h->wire.url.size, "a request");
+    if (curl->easy_setopt(h->curl, CURLOPT_URL, h->wire.url.data) != CURLE_OK ||
+        curl->easy_setopt(h->curl, CURLOPT_HTTPHEADER, h->headers) != CURLE_OK ||
+        curl->easy_setopt(h->curl, CURLOPT_FRESH_CONNECT, (long)t->fresh) != CURLE_OK)
+        return error_nomem(e, h->wire.url.size, "a request");
+    return 0;
+}

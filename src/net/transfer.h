@@ -1,0 +1,133 @@
+/* One object (or range) on its way: from net_start to `done`, over as many tries as it takes. Internal to the room.
+ *
+ *     QUEUED ─► CONNECTING ─► WAITING ─► BODY ─► ended, or ─► BACKOFF ─► QUEUED …
+ *
+ * A transfer belongs to one lane (client × loop) and all of its life but net_start and net_cancel runs on that loop's
+ * thread. What earlier tries have brought stays in the caller's memory when the object has a strong ETag: the next try
+ * asks for the rest, with If-Match. */
+#ifndef NET_TRANSFER_H
+#define NET_TRANSFER_H
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "net/limit.h"
+#include "net/loop.h"
+#include "net/pins.h"
+#include "net/retry.h"
+#include "net/stats.h"
+
+struct transfer;
+TAILQ_HEAD(transfer_list, transfer);
+
+/* A libcurl easy handle with the memory its request and reply live in; recycled within its lane. */
+struct easy {
+    struct easy *next;
+    struct lane *lane;
+    struct transfer *t; /* NULL when idle */
+    CURL *curl;
+    struct curl_slist *headers;
+    struct net_wire wire;
+    struct buf head, body; /* reply headers; error bodies and chunked whole objects */
+    bool knows_sending;    /* libcurl tells when the request goes out (7.80) */
+    char error[CURL_ERROR_SIZE];
+};
+
+enum phase { PHASE_QUEUED, PHASE_CONNECTING, PHASE_WAITING, PHASE_BODY, PHASE_BACKOFF };
+enum body_mode { BODY_NONE, BODY_KEEP, BODY_SPOOL, BODY_ERROR };
+enum outcome { OUTCOME_OPEN, OUTCOME_RETRY, OUTCOME_FINAL };
+
+struct transfer {
+    TAILQ_ENTRY(transfer) open;  /* in the client, under its lock */
+    TAILQ_ENTRY(transfer) queue; /* in the lane, while QUEUED */
+    struct mail start, cancel;
+    struct timer timer;
+    struct lane *lane;
+    uint64_t ticket;
+    bool cancel_posted;          /* under the client's lock */
+    bool cancel_arrived, ended;  /* ended while a cancel is on its way: freed when it arrives */
+    struct net_get ask;
+    uint64_t key_hash;
+    enum phase phase;
+    uint32_t tries;
+    uint64_t begun_ns;           /* first try */
+    struct retry retry;
+    bool fresh;                  /* next try on a new connection */
+    struct {                     /* what is known of the object and kept of it */
+        bool sized, no_resume;
+        uint64_t first, size, total, got;
+        char *place;
+        uint64_t etag_hash;
+        char etag[REPLY_ETAG_MAX]; /* strong, else "" */
+    } object;
+    struct {                     /* this try */
+        struct easy *easy;
+        uint64_t sent_ns, first_byte_ns, progress_ns;
+        uint64_t seen, got_before; /* body bytes; object.got when it began */
+        struct want want;
+        bool resumed, replied;
+        enum body_mode mode;
+        struct reply reply;
+        struct slice slice;
+        enum outcome outcome;
+        enum cause cause;
+        struct hr_error fault;   /* why it failed, without the URL */
+    } now;
+    char key[];
+};
+
+/* A client's part on one loop. Loop thread only, but for the atomics. */
+struct lane {
+    struct net_client *client;
+    struct loop *loop;
+    struct mail close;
+    struct transfer_list queue;
+    uint32_t in_flight;
+    struct limit limit;
+    struct bucket bucket;
+    bool answered;
+    bool told_ignored; /* that ranges are ignored: said once */
+    struct easy *idle;
+    uint64_t random_key, random_index;
+    _Atomic uint32_t shown_limit, shown_in_flight, shown_waiting;
+};
+
+struct net_client {
+    struct net *net;
+    struct net_config config;
+    _Atomic uint32_t refs; /* the owner, open transfers, lanes to be closed */
+    _Atomic uint32_t next_lane;
+    struct {
+        pthread_mutex_t lock;
+        struct transfer_list open;
+        uint64_t tickets;
+        struct net_stats stats; /* without the gauges */
+        struct pins pins;
+    } synced;
+    struct lane lanes[NET_THREADS_MAX];
+};
+void client_unref(struct net_client *c);
+void client_forget(struct net_client *c, struct transfer *t, const struct net_result *r); /* off the list; counts */
+
+/* easy.c */
+struct easy *easy_take(struct lane *lane, struct hr_error *e);
+void easy_give(struct easy *h);
+void easy_free(struct easy *h);
+void easy_note_socket(struct easy *h); /* its connection is kept and will be used again */
+int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e); /* URL, headers, range of this try */
+
+/* transfer.c; called by the loop and by mail */
+void transfer_arrive(struct loop *l, struct mail *m);
+void transfer_cancel(struct loop *l, struct mail *m);
+void transfer_end_now(struct transfer *t, int code, const char *why);
+void transfer_timer(struct timer *timer);
+void transfer_ended(struct easy *h, CURLcode code); /* libcurl says so */
+void transfer_name(const struct transfer *t, char *out, size_t n);
+
+/* body.c; called by libcurl through easy.c: false aborts the try */
+bool body_head(struct transfer *t);
+bool body_bytes(struct transfer *t, const char *data, size_t n);
+void body_end(struct transfer *t, CURLcode code); /* sets the outcome */
+void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+#endif

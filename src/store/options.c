@@ -1,0 +1,174 @@
+/* See options.h. */
+#include "store/options.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+
+#define NAME_MAX_COMPARED 32
+
+/* Levenshtein distance of short names. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[NAME_MAX_COMPARED + 1];
+    size_t n = strlen(b);
+    if (n > NAME_MAX_COMPARED || strlen(a) > NAME_MAX_COMPARED)
+        return NAME_MAX_COMPARED;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= n; j++) {
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+static int unknown(const char *name, const char *store, const struct option_spec *specs, size_t n, struct hr_error *e)
+{
+    const char *nearest = NULL;
+    unsigned least = (unsigned)strlen(name) / 2 + 1;
+    struct buf all;
+    if (!n)
+        return error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; this kind of store takes none", store, name);
+    buf_init(&all);
+    for (size_t i = 0; i < n; i++) {
+        unsigned d = distance(name, specs[i].name);
+        if (d < least) {
+            least = d;
+            nearest = specs[i].name;
+        }
+        buf_printf(&all, "%s%s", i ? ", " : "", specs[i].name);
+    }
+    if (nearest)
+        error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; did you mean \"%s\"?", store, name, nearest);
+    else
+        error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; there are: %s", store, name,
+                  all.failed ? "" : all.data);
+    buf_dispose(&all);
+    return HR_EINVAL;
+}
+
+/* RFC 9110 §5.6.2 token */
+static bool is_token(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c <= ' ' || c >= 127 || strchr("()<>@,;:\\\"/[]?={}", c))
+            return false;
+    }
+    return n > 0;
+}
+
+static bool is_field_value(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (((unsigned char)s[i] < ' ' && s[i] != '\t') || s[i] == 127)
+            return false;
+    return true;
+}
+
+static int check_headers(const struct json *v, const char *store, struct hr_error *e)
+{
+    /* Those that say which bytes of what come back are the library's to set. */
+    static const char *const own[] = {"range",        "if-match",       "if-none-match",     "if-range",
+                                      "content-length", "transfer-encoding", "accept-encoding", "connection"};
+    for (uint32_t i = 0; i < v->size; i++) {
+        const struct json_member *m = &v->members[i];
+        if (!is_token(m->key, m->key_size))
+            return error_set(e, HR_EINVAL, "%s: storage option headers: a name that is no HTTP header name", store);
+        for (size_t j = 0; j < sizeof own / sizeof *own; j++)
+            if (!strcasecmp(m->key, own[j]))
+                return error_set(e, HR_EINVAL, "%s: storage option headers: %s is set by headrace itself", store,
+                                 m->key);
+        if (m->value.type != JSON_STRING || !is_field_value(m->value.string, m->value.size))
+            return error_set(e, HR_EINVAL,
+                             "%s: storage option headers: the value of %s must be a string without control characters",
+                             store, m->key);
+    }
+    return 0;
+}
+
+static int wrong_type(const struct option_spec *s, const char *store, const char *what, const struct json *v,
+                      struct hr_error *e)
+{
+    return error_set(e, HR_EINVAL, "%s: storage option %s must be %s, not %s", store, s->name, what, json_type_name(v));
+}
+
+static int out_of_range(const struct option_spec *s, const char *store, const char *unit, struct hr_error *e)
+{
+    return error_set(e, HR_EINVAL, "%s: storage option %s must be %s%" PRIu32 " to %" PRIu32 "%s", store, s->name,
+                     s->least || s->type == OPTION_COUNT ? "" : "more than ", s->least, s->most, unit);
+}
+
+static int set(const struct option_spec *s, const struct json *v, const char *store, void *into, struct hr_error *e)
+{
+    char *at = (char *)into + s->offset;
+    double seconds;
+    int64_t count;
+    switch (s->type) {
+    case OPTION_BOOL:
+        if (v->type != JSON_BOOL)
+            return wrong_type(s, store, "true or false", v, e);
+        *(bool *)at = v->boolean;
+        return 0;
+    case OPTION_SECONDS:
+        if (!json_number(v, &seconds))
+            return wrong_type(s, store, "a number of seconds", v, e);
+        if (!(seconds * 1000 >= 1 && seconds >= s->least && seconds <= s->most))
+            return out_of_range(s, store, " seconds", e);
+        *(uint32_t *)at = (uint32_t)(seconds * 1000);
+        return 0;
+    case OPTION_COUNT:
+        if (!json_int64(v, &count))
+            return wrong_type(s, store, "an integer", v, e);
+        if (count < s->least || count > s->most)
+            return out_of_range(s, store, "", e);
+        *(uint32_t *)at = (uint32_t)count;
+        return 0;
+    case OPTION_STRING:
+        if (!json_str(v))
+            return wrong_type(s, store, "a string", v, e);
+        *(const char **)at = json_str(v);
+        return 0;
+    case OPTION_HEADERS:
+        if (v->type != JSON_OBJECT)
+            return wrong_type(s, store, "an object of names and values", v, e);
+        TRY(check_headers(v, store, e));
+        *(const struct json **)at = v;
+        return 0;
+    }
+    return 0;
+}
+
+int options_parse(const char *json, const char *store, const struct option_spec *specs, size_t n, void *into,
+                  struct arena *a, struct hr_error *e)
+{
+    struct json *root;
+    if (!json || !*json)
+        return 0;
+    TRY(json_parse(a, json, strlen(json), "storage options", &root, e));
+    if (root->type == JSON_NULL)
+        return 0;
+    if (root->type != JSON_OBJECT)
+        return error_set(e, HR_EINVAL, "%s: storage options must be a JSON object, not %s", store, json_type_name(root));
+    for (uint32_t i = 0; i < root->size; i++) {
+        const struct json_member *m = &root->members[i];
+        size_t k = 0;
+        while (k < n && strcmp(specs[k].name, m->key))
+            k++;
+        if (k == n)
+            return unknown(m->key, store, specs, n, e);
+        if (m->value.type != JSON_NULL)
+            TRY(set(&specs[k], &m->value, store, into, e));
+    }
+    return 0;
+}
