@@ -34,7 +34,16 @@ void mem_retire(void)
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
 }
 
-static void *mem_count_in(void *p)
+/* mem_admit for a heap block of n bytes. */
+static bool block_admit(size_t n)
+{
+    if (n <= MEM_MAX_BYTES)
+        return mem_admit();
+    errno = ENOMEM;
+    return false;
+}
+
+static void *block_check(void *p)
 {
     if (!p)
         mem_retire();
@@ -43,26 +52,25 @@ static void *mem_count_in(void *p)
 
 void *mem_alloc(size_t n)
 {
-    return mem_admit() ? mem_count_in(malloc(n ? n : 1)) : NULL;
+    return block_admit(n) ? block_check(malloc(n ? n : 1)) : NULL;
 }
 
 void *mem_zalloc(size_t n)
 {
-    return mem_array(1, n);
+    return block_admit(n) ? block_check(calloc(n ? n : 1, 1)) : NULL;
 }
 
 void *mem_array(size_t count, size_t size)
 {
-    if (!count || !size)
-        count = size = 1;
-    return mem_admit() ? mem_count_in(calloc(count, size)) : NULL;
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : mem_zalloc(bytes);
 }
 
 void *mem_realloc(void *p, size_t n)
 {
     if (!p)
         return mem_alloc(n);
-    if (!mem_admit())
+    if (!block_admit(n))
         return NULL;
     mem_retire(); /* the block stays one block, moved or not */
     return realloc(p, n ? n : 1);

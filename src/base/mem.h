@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Larger blocks are refused as out of memory: nothing on the heap needs them, but a garbled size may ask for them. */
+#define MEM_MAX_BYTES ((size_t)1 << 39)
+
 void *mem_alloc(size_t n);             /* uninitialised; NULL when out of memory; n = 0 gives a valid pointer */
 void *mem_zalloc(size_t n);            /* zeroed */
 void *mem_realloc(void *p, size_t n);  /* on failure p stays valid */

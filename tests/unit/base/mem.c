@@ -54,7 +54,10 @@ static void an_overflowing_array_is_out_of_memory(void)
 {
     uint64_t before = mem_live();
     volatile size_t huge = SIZE_MAX / 2;
-    check(!mem_array(huge, 3));
+    check(!mem_array(huge, 3) && !mem_alloc(huge) && !mem_zalloc(MEM_MAX_BYTES + 1));
+    void *one = mem_alloc(1);
+    check(!mem_realloc(one, huge));
+    mem_free(one);
     void *p = NULL;
     size_t cap = 0;
     check_eq(mem_grow(&p, &cap, huge, 8), -1);
