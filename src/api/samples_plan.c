@@ -1,0 +1,187 @@
+/* One loader's view of its samples: tensor types, fingerprints, and the report on them. */
+#include "api/core.h"
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include <string.h>
+
+static int tensor_dtype(const struct core *c, const struct view_spec *v, enum hr_dtype wanted, int number,
+                        struct samples_tensor *t, uint64_t *item, struct hr_error *e)
+{
+    enum hr_dtype ask = v->dtype ? v->dtype : wanted;
+    *item = 0;
+    for (int p = 0; p < c->n_parts; p++) {
+        if (c->parts[p].view != number)
+            continue;
+        const struct samples_source *source = &c->sources[c->parts[p].array];
+        const struct array *x = source->array;
+        struct cf plain;
+        cf_none(x->type.kind, &plain);
+        const struct cf *cf = v->decode ? &source->cf : &plain;
+        enum hr_dtype own = cf->result;
+        bool opaque = own == HR_RAW || own == HR_UTF32 || own == HR_DATETIME64 || own == HR_TIMEDELTA64;
+        enum hr_dtype got = ask && !opaque ? ask : own;
+        uint64_t size = opaque ? x->type.item_size : hr_dtype_size(got);
+        if (ask && opaque && v->dtype && v->dtype != own)
+            return error_set(e, HR_EINVAL, "view %s: array %s of type %s cannot become %s", v->name, x->path,
+                             x->type.name, hr_dtype_name(v->dtype));
+        if (!opaque && cf_check(cf, got, e) < 0)
+            return error_context(e, HR_EINVAL, "view %s, array %s", v->name, x->path);
+        if (*item && (got != t->dtype || size != *item))
+            return error_set(e, HR_EINVAL, "view %s: arrays %s and %s have different types (%s, %s): give dtype=", v->name,
+                             v->arrays[0]->path, x->path, hr_dtype_name(t->dtype), hr_dtype_name(got));
+        t->dtype = got;
+        *item = size;
+    }
+    return 0;
+}
+
+static uint64_t hash_archive(const struct core *c)
+{
+    struct hash h;
+    hash_init(&h, 1);
+    for (int i = 0; i < c->n_parts; i++) {
+        const struct array *x = c->sources[c->parts[i].array].array;
+        const struct plan_part *p = &c->parts[i];
+        hash_string(&h, x->path);
+        hash_string(&h, x->type.name);
+        hash_string(&h, codec_chain_text(x->chain));
+        for (int d = 0; d < x->ndim; d++) { /* the sample axis may grow */
+            hash_u64(&h, p->dim[d].kind == SEL_SAMPLE ? 0 : x->shape[d]);
+            hash_u64(&h, x->chunk[d]);
+        }
+    }
+    return hash_value(&h);
+}
+
+static uint64_t hash_views(const struct samples_plan *p)
+{
+    struct hash h;
+    hash_init(&h, 2);
+    for (int i = 0; i < p->n_views; i++) {
+        hash_string(&h, p->tensors[i].name);
+        hash_u64(&h, p->tensors[i].dtype);
+        hash_u64(&h, p->tensors[i].decode);
+        for (int d = 1; d < p->tensors[i].ndim; d++)
+            hash_u64(&h, (uint64_t)p->tensors[i].shape[d]);
+    }
+    for (int i = 0; i < p->n_parts; i++) {
+        const struct plan_part *part = &p->parts[i];
+        hash_u64(&h, (uint64_t)part->view);
+        for (int d = 0; d < p->arrays[part->array].ndim; d++) {
+            const struct plan_dim *dim = &part->dim[d];
+            hash_u64(&h, dim->kind);
+            hash_u64(&h, (uint64_t)dim->start);
+            hash_u64(&h, (uint64_t)dim->count);
+            hash_u64(&h, (uint64_t)dim->step);
+            for (int64_t j = 0; dim->kind == SEL_LIST && j < dim->count; j++)
+                hash_u64(&h, (uint64_t)dim->list[j]);
+        }
+    }
+    return hash_value(&h);
+}
+
+static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype dtype, struct hr_error *e)
+{
+    const struct core *c = s->core;
+    p->n_arrays = c->n_arrays;
+    p->n_views = (int)c->n_views;
+    p->n_parts = c->n_parts;
+    p->sources = c->sources;
+    p->arrays = c->arrays;
+    p->parts = c->parts;
+    p->axis = (uint64_t)c->axis;
+    p->first = (uint64_t)s->first;
+    p->last = (uint64_t)s->last;
+    p->filter = s->filter;
+    p->tensors = arena_array(&p->arena, c->n_views, sizeof *p->tensors);
+    p->views = arena_array(&p->arena, c->n_views, sizeof *p->views);
+    if (!p->tensors || !p->views)
+        return error_nomem(e, c->n_views * sizeof *p->tensors, "views");
+    for (int i = 0; i < p->n_views; i++) {
+        uint64_t stack, strides[HR_MAX_DIMS];
+        p->views[i].name = c->views[i]->name;
+        TRY(core_view_layout(c, c->views[i], &p->tensors[i], &p->views[i].items, &stack, strides, e));
+        TRY(tensor_dtype(c, c->views[i], dtype, i, &p->tensors[i], &p->views[i].item, e));
+    }
+    p->archive_hash = hash_archive(c);
+    p->views_hash = hash_views(p);
+    return 0;
+}
+
+int samples_plan_open(struct hr_samples *s, enum hr_dtype dtype, struct samples_plan **out, struct hr_error *e)
+{
+    TRY(samples_freeze(s, e));
+    struct samples_plan *p = mem_zalloc(sizeof *p);
+    if (!p)
+        return error_nomem(e, sizeof *p, "samples");
+    arena_init(&p->arena);
+    p->samples = hr_samples_ref(s);
+    p->archive = hr_archive_ref(s->core->archive);
+    int rc = fill_plan(p, s, dtype, e);
+    if (rc < 0) {
+        samples_plan_free(p);
+        return rc;
+    }
+    *out = p;
+    return 0;
+}
+
+void samples_plan_free(struct samples_plan *p)
+{
+    if (!p)
+        return;
+    hr_archive_unref(p->archive);
+    hr_samples_unref(p->samples);
+    arena_dispose(&p->arena);
+    mem_free(p);
+}
+
+static void view_json(struct buf *b, const struct samples_plan *p, int i)
+{
+    const struct samples_tensor *t = &p->tensors[i];
+    buf_puts(b, i ? ", {\"name\": " : "{\"name\": ");
+    buf_json_string(b, t->name, strlen(t->name));
+    buf_puts(b, ", \"arrays\": [");
+    for (int j = 0, k = 0; j < p->n_parts; j++) {
+        if (p->parts[j].view != i)
+            continue;
+        const char *path = p->sources[p->parts[j].array].array->path;
+        buf_puts(b, k++ ? ", " : "");
+        buf_json_string(b, path, strlen(path));
+    }
+    buf_puts(b, "], \"dims\": [");
+    for (int d = 1; d < t->ndim; d++) {
+        buf_puts(b, d > 1 ? ", " : "");
+        buf_json_string(b, t->dims[d], strlen(t->dims[d]));
+    }
+    buf_puts(b, "], \"shape\": [");
+    for (int d = 1; d < t->ndim; d++)
+        buf_printf(b, "%s%lld", d > 1 ? ", " : "", (long long)t->shape[d]);
+    buf_printf(b, "], \"dtype\": \"%s\", \"bytes\": %llu}", hr_dtype_name(t->dtype),
+               (unsigned long long)(p->views[i].items * p->views[i].item));
+}
+
+int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e)
+{
+    struct samples_plan *p;
+    TRY(samples_plan_open(s, HR_NONE, &p, e));
+    struct buf b;
+    buf_init(&b);
+    int64_t count = samples_count_ids(s), first = -1, last = -1;
+    if (count) {
+        hr_samples_ids(s, 0, 1, &first, NULL);
+        hr_samples_ids(s, count - 1, 1, &last, NULL);
+    }
+    buf_puts(&b, "{\"along\": ");
+    buf_json_string(&b, s->core->along, strlen(s->core->along));
+    buf_printf(&b, ", \"axis\": %lld, \"count\": %lld, \"first_id\": %lld, \"last_id\": %lld, \"views\": [",
+               (long long)s->core->axis, (long long)count, (long long)first, (long long)last);
+    for (int i = 0; i < p->n_views; i++)
+        view_json(&b, p, i);
+    buf_puts(&b, "]}");
+    samples_plan_free(p);
+    *json = buf_take(&b);
+    buf_dispose(&b);
+    return *json ? 0 : error_nomem(e, 0, "report");
+}
