@@ -4,6 +4,7 @@
  * after which it is immutable. The lock guards building and freezing. Reference counted. */
 #ifndef API_CORE_H
 #define API_CORE_H
+#include "api/label.h"
 #include "api/samples.h"
 #include "base/arena.h"
 #include <pthread.h>
