@@ -43,4 +43,17 @@ int dtype_fill_v3(struct arena *a, const struct dtype *t, const struct json *v, 
 /* Reverse the bytes of every word of `count` items in place, field by field in structs; 1-byte and S fields stay. */
 void dtype_swap(const struct dtype *t, void *items, uint64_t count);
 
+/* Stored items → native ones, in place: words whose stored order (`big_endian` of the type, of each field in structs) is
+ * not the machine's are reversed, and bool bytes other than 0 and 1 become 1. False from dtype_is_native: nothing to do. */
+void dtype_to_native(const struct dtype *t, void *items, uint64_t count);
+bool dtype_is_native(const struct dtype *t);
+/* A copy of the type with one byte order throughout, as v3's `bytes` codec imposes it. NULL when out of memory. */
+struct dtype *dtype_with_order(struct arena *a, const struct dtype *t, bool big_endian);
+bool dtype_has_order(const struct dtype *t); /* some word of it is longer than a byte */
+
+/* The public kinds by name: "float32", "bfloat16", also "f4", "<f4", "bf16"; NULL, HR_NONE and 0 when there is none. */
+const char *dtype_kind_name(enum hr_dtype kind);
+enum hr_dtype dtype_kind_parse(const char *name);
+size_t dtype_kind_size(enum hr_dtype kind);
+
 #endif
