@@ -12,7 +12,7 @@ struct arena {
 
 void arena_init(struct arena *a);
 void arena_dispose(struct arena *a);
-void *arena_alloc(struct arena *a, size_t n);               /* zeroed, 16-byte aligned; NULL when out of memory */
+void *arena_alloc(struct arena *a, size_t n); /* zeroed, 16-byte aligned; NULL when out of memory */
 void *arena_array(struct arena *a, size_t count, size_t size);
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 char *arena_strdup(struct arena *a, const char *s);

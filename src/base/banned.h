@@ -17,11 +17,11 @@
 #undef sprintf
 #undef vsprintf
 #undef gets
-#define strcpy(...) strcpy_is_banned__use_snprintf_or_memcpy
-#define strcat(...) strcat_is_banned__use_snprintf_or_buf_puts
-#define sprintf(...) sprintf_is_banned__use_snprintf_or_buf_printf
+#define strcpy(...)   strcpy_is_banned__use_snprintf_or_memcpy
+#define strcat(...)   strcat_is_banned__use_snprintf_or_buf_puts
+#define sprintf(...)  sprintf_is_banned__use_snprintf_or_buf_printf
 #define vsprintf(...) vsprintf_is_banned__use_vsnprintf
-#define gets(...) gets_is_banned
+#define gets(...)     gets_is_banned
 
 /* Bounds that are misread: no NUL at the end, or zeros to it. */
 #undef strncpy
@@ -33,8 +33,8 @@
 #undef alloca
 #undef strdupa
 #undef strndupa
-#define alloca(...) alloca_is_banned__use_mem_alloc
-#define strdupa(...) strdupa_is_banned__use_mem_strdup
+#define alloca(...)   alloca_is_banned__use_mem_alloc
+#define strdupa(...)  strdupa_is_banned__use_mem_strdup
 #define strndupa(...) strndupa_is_banned__use_mem_strndup
 
 /* State shared by all threads of the host process. */
@@ -47,25 +47,25 @@
 #undef srand
 #undef tmpnam
 #undef mktemp
-#define strtok(...) strtok_is_banned__use_strcspn
-#define gmtime(...) gmtime_is_banned__use_gmtime_r
+#define strtok(...)    strtok_is_banned__use_strcspn
+#define gmtime(...)    gmtime_is_banned__use_gmtime_r
 #define localtime(...) localtime_is_banned__use_gmtime_r
-#define ctime(...) ctime_is_banned__use_strftime
-#define asctime(...) asctime_is_banned__use_strftime
-#define rand(...) rand_is_banned__use_keyed_word
-#define srand(...) srand_is_banned__use_keyed_word
-#define tmpnam(...) tmpnam_is_banned__use_mkstemp
-#define mktemp(...) mktemp_is_banned__use_mkstemp
+#define ctime(...)     ctime_is_banned__use_strftime
+#define asctime(...)   asctime_is_banned__use_strftime
+#define rand(...)      rand_is_banned__use_keyed_word
+#define srand(...)     srand_is_banned__use_keyed_word
+#define tmpnam(...)    tmpnam_is_banned__use_mkstemp
+#define mktemp(...)    mktemp_is_banned__use_mkstemp
 
 /* Text that is not a number, or too large a one, passes unseen. */
 #undef atoi
 #undef atol
 #undef atoll
 #undef atof
-#define atoi(...) atoi_is_banned__use_strtoll
-#define atol(...) atol_is_banned__use_strtoll
+#define atoi(...)  atoi_is_banned__use_strtoll
+#define atol(...)  atol_is_banned__use_strtoll
 #define atoll(...) atoll_is_banned__use_strtoll
-#define atof(...) atof_is_banned__use_decimal_read
+#define atof(...)  atof_is_banned__use_decimal_read
 
 /* The decimal point of the host's locale. */
 #undef strtod

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 struct bitmap {
-    uint64_t n;          /* ids 0 … n-1 */
+    uint64_t n; /* ids 0 … n-1 */
     uint64_t *words;
-    uint64_t *counts;    /* set bits before each group of 8 words; valid after bitmap_index */
+    uint64_t *counts; /* set bits before each group of 8 words; valid after bitmap_index */
     uint64_t total;
 };
 int bitmap_init(struct bitmap *b, uint64_t n); /* all clear; 0 or -1 when out of memory */
@@ -16,8 +16,8 @@ void bitmap_set_range(struct bitmap *b, uint64_t from, uint64_t to); /* [from, t
 void bitmap_clear_range(struct bitmap *b, uint64_t from, uint64_t to);
 void bitmap_set(struct bitmap *b, uint64_t i);
 bool bitmap_test(const struct bitmap *b, uint64_t i);
-int bitmap_index(struct bitmap *b);            /* after the last change, before rank/select */
-uint64_t bitmap_rank(const struct bitmap *b, uint64_t i);    /* set bits in [0, i) */
-uint64_t bitmap_select(const struct bitmap *b, uint64_t r);  /* id of the r-th set bit, r < total */
+int bitmap_index(struct bitmap *b); /* after the last change, before rank/select */
+uint64_t bitmap_rank(const struct bitmap *b, uint64_t i);   /* set bits in [0, i) */
+uint64_t bitmap_select(const struct bitmap *b, uint64_t r); /* id of the r-th set bit, r < total */
 
 #endif

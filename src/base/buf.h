@@ -18,13 +18,14 @@ struct buf {
 void buf_init(struct buf *b);
 void buf_dispose(struct buf *b);
 void buf_clear(struct buf *b);
-int buf_reserve(struct buf *b, size_t more);                   /* 0 or -1 */
+int buf_reserve(struct buf *b, size_t more); /* 0 or -1 */
 int buf_add(struct buf *b, const void *data, size_t n);
 int buf_puts(struct buf *b, const char *s);
 int buf_putc(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int buf_json_string(struct buf *b, const char *s, size_t n);   /* quoted and escaped; invalid UTF-8 becomes U+FFFD */
-char *buf_take(struct buf *b);                                 /* the string, to be freed with mem_free; NULL if failed.
-                                                                * Leaves b empty, ready for use */
+/* Quoted and escaped; bytes that are not UTF-8 become U+FFFD. */
+int buf_json_string(struct buf *b, const char *s, size_t n);
+/* The string, to be freed with mem_free; NULL if failed. Leaves b empty, ready for use. */
+char *buf_take(struct buf *b);
 
 #endif

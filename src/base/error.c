@@ -102,6 +102,6 @@ const char *error_bytes(char *out, size_t n, uint64_t bytes)
         value /= 1000;
     unsigned tenths =
         (unsigned)(value * 10 + 0.5); /* no %f: its decimal point follows the locale */
-    snprintf(out, n, "%u.%u %s", tenths / 10, tenths % 10, units[unit]);
+    snprintf(out, n, "%u.%u %s", tenths / 10 % 1000, tenths % 10, units[unit]);
     return out;
 }

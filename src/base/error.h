@@ -8,7 +8,8 @@
 #include "headrace.h"
 
 /* Fill *e (if not NULL) and return `code`, so that `return error_set(e, HR_ESTORE, …)` reads as one step. */
-int error_set(struct hr_error *e, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int error_set(struct hr_error *e, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The same, marked as worth a retry (time-outs, 5xx, resets). */
 int error_set_retryable(struct hr_error *e, int code, const char *format, ...)
@@ -25,11 +26,11 @@ int error_nomem(struct hr_error *e, uint64_t bytes, const char *what);
 const char *error_bytes(char *out, size_t n, uint64_t bytes);
 
 /* Forward a failure to the caller. For functions with something to free, use `goto out` instead. */
-#define TRY(expr)                 \
-    do {                          \
-        int try_rc_ = (expr);     \
-        if (try_rc_ < 0)          \
-            return try_rc_;       \
+#define TRY(expr)                                                                                  \
+    do {                                                                                           \
+        int try_rc_ = (expr);                                                                      \
+        if (try_rc_ < 0)                                                                           \
+            return try_rc_;                                                                        \
     } while (0)
 
 #endif

@@ -12,7 +12,16 @@
 #define JSON_MAX_DEPTH 128
 #define JSON_MAX_BYTES (256u << 20)
 
-enum json_type { JSON_NULL, JSON_BOOL, JSON_INT, JSON_UINT, JSON_DOUBLE, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+enum json_type {
+    JSON_NULL,
+    JSON_BOOL,
+    JSON_INT,
+    JSON_UINT,
+    JSON_DOUBLE,
+    JSON_STRING,
+    JSON_ARRAY,
+    JSON_OBJECT
+};
 
 /* JSON_INT: any integer that fits int64. JSON_UINT: larger ones that fit uint64. Others are JSON_DOUBLE. */
 struct json {
@@ -27,8 +36,9 @@ struct json {
         struct json *items;          /* array */
         struct json_member *members; /* object, in document order */
     };
-    const char *raw;  /* numbers: the token as written, for decimals that must be rounded once; raw_size bytes.
-                       * Objects: for json.c alone. Else NULL */
+    /* Numbers: the token as written (raw_size bytes), for decimals that must be rounded once. Objects: for json.c alone.
+     * Else NULL. */
+    const char *raw;
     uint32_t raw_size;
 };
 struct json_member {
@@ -39,16 +49,21 @@ struct json_member {
 
 /* `where` names the document in errors ("t2m/zarr.json"). The text need not outlive the call. On failure (HR_EFORMAT;
  * HR_EUNSUPPORTED beyond JSON_MAX_BYTES; HR_ENOMEM) *out is untouched and what was used of the arena stays used. */
-int json_parse(struct arena *a, const char *text, size_t n, const char *where, struct json **out, struct hr_error *e);
+int json_parse(struct arena *a, const char *text, size_t n, const char *where, struct json **out,
+               struct hr_error *e);
 
-const struct json *json_get(const struct json *object, const char *key); /* NULL if absent or not an object */
-bool json_is(const struct json *v, enum json_type t);                    /* NULL-safe */
-bool json_equal(const struct json *v, const char *string);               /* v is this string */
-const char *json_str(const struct json *v);                              /* NULL if not a string (or holds a NUL) */
-bool json_int64(const struct json *v, int64_t *out);    /* exact integers only; "4" typed as a string is refused */
-bool json_number(const struct json *v, double *out);    /* INT, UINT or DOUBLE */
-const char *json_type_name(const struct json *v);       /* "an object", "null", … for errors */
-void json_write(const struct json *v, void *buf /* struct buf */); /* one line, members in document order,
-                                                                       numbers as they were written */
+/* The member's value; NULL if it is absent or `object` is no object. */
+const struct json *json_get(const struct json *object, const char *key);
+
+/* All take NULL for an absent value. */
+bool json_is(const struct json *v, enum json_type t);
+bool json_equal(const struct json *v, const char *string); /* v is this string */
+const char *json_str(const struct json *v);          /* NULL if not a string, or it holds a NUL */
+bool json_int64(const struct json *v, int64_t *out); /* JSON_INT only: neither 4.0 nor "4" */
+bool json_number(const struct json *v, double *out); /* INT, UINT or DOUBLE */
+const char *json_type_name(const struct json *v);    /* "an object", "null", … for errors */
+
+/* One line into a struct buf: members in document order, numbers as they were written. */
+void json_write(const struct json *v, void *buf);
 
 #endif

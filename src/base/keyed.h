@@ -12,14 +12,14 @@ uint64_t keyed_mix(uint64_t key, uint64_t tag);
 uint64_t keyed_word(uint64_t key, uint64_t index);
 
 #define KEYED_ROUNDS 6
-#define KEYED_SMALL 64
+#define KEYED_SMALL  64
 
 /* Filled by keyed_perm_init, for keyed.c alone; 88 bytes, cheap to make, copied freely. n ≤ 2^63; 0 has no positions. */
 struct keyed_perm {
     uint64_t n;
     uint64_t left, right; /* sides of the grid, below 2^32; 0 when n ≤ KEYED_SMALL */
     union {
-        uint64_t keys[KEYED_ROUNDS];  /* one per round */
+        uint64_t keys[KEYED_ROUNDS]; /* one per round */
         uint8_t images[KEYED_SMALL];
     };
 };

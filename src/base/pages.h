@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *pages_map(size_t n);            /* zeroed; NULL when out of memory. Counted by mem_fail_at. */
+void *pages_map(size_t n); /* zeroed; NULL when out of memory. Counted by mem_fail_at. */
 void pages_unmap(void *p, size_t n);
-size_t pages_round(size_t n);         /* what a block of n bytes really takes */
+size_t pages_round(size_t n); /* what a block of n bytes really takes */
 
 #endif
