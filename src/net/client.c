@@ -27,11 +27,9 @@ static void lane_init(struct lane *lane, struct net_client *c, struct loop *l)
     atomic_init(&lane->shown_limit, lane->limit.now);
 }
 
-static int copy(const char **s)
+static bool copy(const char **s) /* leaves NULL where there is no memory */
 {
-    if (*s && !(*s = mem_strdup(*s)))
-        return -1;
-    return 0;
+    return !*s || (*s = mem_strdup(*s));
 }
 
 static void dispose(struct net_client *c)
@@ -50,15 +48,13 @@ int net_client_open(struct net *n, const struct net_config *config, struct net_c
     *out = NULL;
     if (net_forked(n))
         return error_set(e, HR_EFORK, "%s: the network threads belong to the parent process", config->shown);
-    TRY(net_begin(n, e));
     struct net_client *c = mem_zalloc(sizeof *c);
     if (!c)
         return error_nomem(e, sizeof *c, "a store");
     const char *strings[] = {config->shown, config->proxy, config->no_proxy, config->ca_file};
-    int failed = 0;
+    bool failed = false;
     for (size_t i = 0; i < 4; i++)
-        if (failed |= copy(&strings[i]))
-            strings[i] = NULL;
+        failed |= !copy(&strings[i]);
     c->config = *config;
     c->config.shown = strings[0];
     c->config.proxy = strings[1];
@@ -66,9 +62,10 @@ int net_client_open(struct net *n, const struct net_config *config, struct net_c
     c->config.ca_file = strings[3];
     pthread_mutex_init(&c->synced.lock, NULL);
     TAILQ_INIT(&c->synced.open);
-    if (failed) {
+    int rc = failed ? error_nomem(e, sizeof *c, "a store") : net_join(n, e);
+    if (rc < 0) {
         dispose(c);
-        return error_nomem(e, sizeof *c, "a store");
+        return rc;
     }
     c->net = net_ref(n);
     atomic_init(&c->refs, 1);
@@ -85,7 +82,7 @@ void client_unref(struct net_client *c)
     struct net *n = c->net;
     c->config.release(c->config.arg);
     dispose(c);
-    net_unref(n);
+    net_leave(n);
 }
 
 /* ---- starting and cancelling ----------------------------------------------------------------------------------- */
@@ -184,13 +181,14 @@ void net_client_close(struct net_client *c)
 {
     if (net_forked(c->net)) /* its threads and sockets are the parent's: leave everything as it is */
         return;
-    int threads = c->net->threads;
-    atomic_fetch_add(&c->refs, (uint32_t)threads);
-    for (int i = 0; i < threads; i++) {
+    struct net *n = c->net;
+    atomic_fetch_add(&c->refs, (uint32_t)n->threads);
+    for (int i = 0; i < n->threads; i++) {
         c->lanes[i].close.deliver = lane_close;
-        loop_post(c->lanes[i].loop, &c->lanes[i].close);
+        loop_post(&n->loops[i], &c->lanes[i].close);
     }
     client_unref(c);
+    net_unref(n);
 }
 
 void net_client_stats(struct net_client *c, struct net_stats *out)

@@ -41,16 +41,22 @@ struct net {
     int threads;
     void (*log)(void *arg, int level, const char *text);
     void *log_arg;
-    _Atomic uint32_t refs;   /* users */
+    _Atomic uint32_t refs;   /* users: api/, and each client that is not closed */
     _Atomic uint32_t owners; /* users as a whole, and each running thread: the last frees */
-    pthread_mutex_t lock;    /* guards starting */
-    bool running;
+    struct {
+        pthread_mutex_t lock;
+        pthread_cond_t drained;
+        bool running;     /* threads and libcurl are there */
+        uint32_t clients; /* not yet freed, closed ones too */
+        bool abandoned;   /* the last user left on a network thread: the last client ends the loops */
+    } synced;
     struct curl_api curl;
     struct loop loops[NET_THREADS_MAX];
 };
 void net_disown(struct net *n); /* a thread ends */
 bool net_forked(const struct net *n); /* in a child of the process that made it */
-int net_begin(struct net *n, struct hr_error *e); /* load libcurl, start the threads: once */
+int net_join(struct net *n, struct hr_error *e); /* for a new client: load libcurl, start the threads if need be */
+void net_leave(struct net *n);                   /* its memory goes */
 void net_log(struct net *n, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,8 +1,9 @@
 /* The network threads of a process as one object, and how it ends.
  *
- * There is no global here: api/ owns one `struct net` and hands it to every store. `refs` counts users, each client one;
- * when the last goes, nothing is in flight any more and the loops are told to end. That last one may go on a loop thread
- * (in a `done` that closes a store), which cannot join itself: then the threads are let go and the last of them frees. */
+ * There is no global here: api/ owns one `struct net` and hands it to every store. The user who leaves last waits until the
+ * closed clients have ended their transfers, and joins the threads: so none is left that could meet the exit handlers of a
+ * process that ends. Where the last one leaves on a network thread itself (a `done` that closes a store) nobody can wait:
+ * the threads are let go, and the last of them frees. */
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ struct net *net_new(const struct net_options *o, struct hr_error *e)
     n->log_arg = o->log_arg;
     atomic_init(&n->refs, 1);
     atomic_init(&n->owners, 1);
-    pthread_mutex_init(&n->lock, NULL);
+    pthread_mutex_init(&n->synced.lock, NULL);
+    pthread_cond_init(&n->synced.drained, NULL);
     return n;
 }
 
@@ -48,14 +50,15 @@ void net_disown(struct net *n)
 {
     if (atomic_fetch_sub(&n->owners, 1) != 1)
         return;
-    pthread_mutex_destroy(&n->lock);
+    pthread_cond_destroy(&n->synced.drained);
+    pthread_mutex_destroy(&n->synced.lock);
     curl_unload(&n->curl);
     mem_free(n);
 }
 
-static void end(struct net *n, int running, bool inside)
+static void end_loops(struct net *n, int running, bool inside)
 {
-    pthread_t threads[NET_THREADS_MAX];
+    pthread_t threads[NET_THREADS_MAX]; /* let go, a thread may free the net */
     for (int i = 0; i < running; i++)
         threads[i] = n->loops[i].thread;
     for (int i = 0; i < running; i++)
@@ -67,40 +70,73 @@ static void end(struct net *n, int running, bool inside)
             pthread_join(threads[i], NULL);
 }
 
+static bool on_loop(const struct net *n, int running)
+{
+    for (int i = 0; i < running; i++)
+        if (pthread_equal(n->loops[i].thread, pthread_self()))
+            return true;
+    return false;
+}
+
 void net_unref(struct net *n)
 {
     if (!n || net_forked(n) || atomic_fetch_sub(&n->refs, 1) != 1)
         return;
-    int running = n->running ? n->threads : 0;
-    bool inside = false;
-    for (int i = 0; i < running; i++)
-        inside |= pthread_equal(n->loops[i].thread, pthread_self()) != 0;
-    end(n, running, inside);
+    pthread_mutex_lock(&n->synced.lock);
+    int running = n->synced.running ? n->threads : 0;
+    bool inside = on_loop(n, running), later = inside && n->synced.clients;
+    n->synced.abandoned = later;
+    while (!inside && n->synced.clients)
+        pthread_cond_wait(&n->synced.drained, &n->synced.lock);
+    pthread_mutex_unlock(&n->synced.lock);
+    if (later)
+        return;
+    end_loops(n, running, inside);
     net_disown(n);
 }
 
-int net_begin(struct net *n, struct hr_error *e)
+static int start_threads(struct net *n, struct hr_error *e)
 {
-    int rc = 0, started = 0;
-    pthread_mutex_lock(&n->lock);
-    if (!n->running) {
-        rc = curl_load(&n->curl, e);
-        while (rc == 0 && started < n->threads) {
-            atomic_fetch_add(&n->owners, 1);
-            rc = loop_start(&n->loops[started], n, started, e);
-            if (rc < 0)
-                atomic_fetch_sub(&n->owners, 1);
-            else
-                started++;
-        }
-        n->running = rc == 0;
-        if (rc < 0 && n->curl.handle) {
-            end(n, started, false);
-            curl_unload(&n->curl);
-        }
+    int started = 0, rc = curl_load(&n->curl, e);
+    TRY(rc);
+    while (rc == 0 && started < n->threads) {
+        atomic_fetch_add(&n->owners, 1);
+        rc = loop_start(&n->loops[started], n, started, e);
+        if (rc < 0)
+            atomic_fetch_sub(&n->owners, 1);
+        else
+            started++;
     }
-    pthread_mutex_unlock(&n->lock);
+    if (rc < 0) {
+        end_loops(n, started, false);
+        curl_unload(&n->curl);
+    }
     return rc;
+}
+
+int net_join(struct net *n, struct hr_error *e)
+{
+    pthread_mutex_lock(&n->synced.lock);
+    int rc = n->synced.running ? 0 : start_threads(n, e);
+    if (rc == 0) {
+        n->synced.running = true;
+        n->synced.clients++;
+    }
+    pthread_mutex_unlock(&n->synced.lock);
+    return rc;
+}
+
+void net_leave(struct net *n)
+{
+    pthread_mutex_lock(&n->synced.lock);
+    bool last = --n->synced.clients == 0, end = last && n->synced.abandoned;
+    if (last)
+        pthread_cond_broadcast(&n->synced.drained);
+    pthread_mutex_unlock(&n->synced.lock);
+    if (end) {
+        end_loops(n, n->threads, true);
+        net_disown(n);
+    }
 }
 
 void net_log(struct net *n, int level, const char *format, ...)

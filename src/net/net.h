@@ -85,7 +85,8 @@ struct net_config {
 
 /* Holds a reference on `n`. HR_EUNSUPPORTED where libcurl is not installed. On failure `release` is not called. */
 int net_client_open(struct net *n, const struct net_config *c, struct net_client **out, struct hr_error *e);
-/* Cancels everything: each open transfer ends with HR_ECLOSED, at once. The client frees itself after the last. */
+/* Cancels everything: each open transfer ends with HR_ECLOSED, at once; the client frees itself after the last. Where it
+ * held the last reference on its net, this waits for that, so no lock may be held that `done` takes. */
 void net_client_close(struct net_client *c);
 void net_client_stats(struct net_client *c, struct net_stats *out);
 

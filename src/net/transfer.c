@@ -98,6 +98,7 @@ static void retire_easy(struct transfer *t)
     easy_give(t->now.easy);
     t->now.easy = NULL;
     lane->in_flight--;
+    show_lane(lane);
 }
 
 static void begin_try(struct transfer *t)
@@ -281,7 +282,6 @@ void transfer_arrive(struct loop *l, struct mail *m)
 
 void transfer_end_now(struct transfer *t, int code, const char *why)
 {
-    struct lane *lane = t->lane;
     if (t->now.easy) {
         count_try(t);
         retire_easy(t);
@@ -289,7 +289,6 @@ void transfer_end_now(struct transfer *t, int code, const char *why)
         dequeue(t);
     }
     finish_failed(t, code, false, why);
-    show_lane(lane);
 }
 
 void transfer_cancel(struct loop *l, struct mail *m)

@@ -41,7 +41,7 @@ static int unknown(const char *name, const char *store, const struct option_spec
         return error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; this kind of store takes none", store, name);
     buf_init(&all);
     for (size_t i = 0; i < n; i++) {
-        unsigned d = distance(name, specs[i].name);
+        unsigned d = strstr(specs[i].name, name) || strstr(name, specs[i].name) ? 1 : distance(name, specs[i].name);
         if (d < least) {
             least = d;
             nearest = specs[i].name;

@@ -49,6 +49,8 @@ struct store_env {
 int store_open_with(const char *url, const char *options_json, const struct store_env *env, struct store **out,
                     struct hr_error *e);
 struct store *store_ref(struct store *s);
+/* The last one closes: open reads end with HR_ECLOSED, within 100 ms. No lock may be held that their `done` takes, and
+ * without a shared net (store_env) the store's network thread is joined. */
 void store_unref(struct store *s);
 const char *store_url(const struct store *s);      /* for people: no secrets */
 bool store_blocking(const struct store *s);

@@ -108,6 +108,8 @@ class Connection(threading.Thread):
     def serve(self, request):
         global count, peak
         path = request["target"].split("?")[0]
+        if path.startswith("http://"):  # we are the proxy
+            path = "/" + path.split("/", 3)[3]
         if path.startswith(("/peak", "/count")):
             body = str(peak if path.startswith("/peak") else count).encode()
             peak = count = 0

@@ -1,6 +1,6 @@
 /* Every way in which a server's answer can be other than it should: the read is byte-identical or the one right error, in
  * bounded time, and the place for the bytes is asked for once. */
-#include "tests/wire/wire.h"
+#include "wire/wire.h"
 
 static struct server liar;
 static struct net *net;

@@ -12,7 +12,7 @@
 #include "base/thread.h"
 #include "net/net.h"
 #include "store/store.h"
-#include "tests/t.h"
+#include "t.h"
 
 struct server {
     pid_t pid;
