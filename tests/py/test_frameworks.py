@@ -1,0 +1,91 @@
+"""Hand-over to numpy, torch and JAX: the same memory, the right types."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import zarr
+
+import headrace as hr
+
+torch = pytest.importorskip("torch")
+
+
+def test_torch_shares_memory(climate: str) -> None:
+    batch = next(iter(hr.open(climate).samples(along="time", x="t2m").batches(4)))
+    tensor = batch["x"].torch()
+    assert tensor.dtype == torch.float32 and tensor.data_ptr() == batch["x"].numpy().ctypes.data
+    tensor.zero_()
+    assert not batch["x"].numpy().any()
+
+
+def test_torch_dataset_under_dataloader(climate: str) -> None:
+    loader = hr.open(climate).samples(along="time", x="t2m", y="u10").batches(4, shuffle=True)
+    rows = 0
+    for batch in torch.utils.data.DataLoader(loader.torch(), batch_size=None, num_workers=0):
+        assert set(batch) == {"x", "y"} and batch["x"].shape == (4, 6, 8)
+        rows += len(batch["x"])
+    assert rows == 60 and len(loader.torch()) == 15
+    assert isinstance(loader.torch(), torch.utils.data.IterableDataset)
+
+
+def test_dataloader_workers_are_refused_clearly(climate: str) -> None:
+    loader = hr.open(climate).samples(along="time", x="t2m").batches(4)
+    with pytest.raises(RuntimeError, match="num_workers=0"):
+        next(iter(torch.utils.data.DataLoader(loader.torch(), batch_size=None, num_workers=1)))
+
+
+def test_stateful_dataloader_resumes(climate: str) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    samples = hr.open(climate).samples(along="time", x="t2m")
+    make = lambda: stateful(samples.batches(4, shuffle=True, seed=6).torch(), batch_size=None)  # noqa: E731
+    first = make()
+    iterator = iter(first)
+    for _ in range(5):
+        next(iterator)
+    state = first.state_dict()
+    rest = [b["x"].numpy().copy() for b in iterator]
+    second = make()
+    second.load_state_dict(state)
+    np.testing.assert_array_equal([b["x"].numpy() for b in second], rest)
+
+
+def test_jax_takes_the_tensor(climate: str) -> None:
+    jax = pytest.importorskip("jax")
+    batch = next(iter(hr.open(climate).samples(along="time", x="t2m").batches(4)))
+    array = batch["x"].jax()
+    assert isinstance(array, jax.Array)
+    np.testing.assert_array_equal(np.asarray(array), batch["x"].numpy())
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"])
+def test_every_type_through_every_door(tmp_path: object, dtype: str) -> None:
+    data = (np.arange(24).reshape(6, 4) % 2).astype(dtype)
+    root = zarr.open_group(f"{tmp_path}/a.zarr", mode="w", zarr_format=3)
+    root.create_array("a", shape=data.shape, chunks=(2, 4), dtype=data.dtype, dimension_names=("t", "x"))[...] = data
+    batch = next(iter(hr.open(f"{tmp_path}/a.zarr").samples(along="t", x="a").batches(6)))
+    tensor = batch["x"]
+    for array in (tensor.numpy(), np.asarray(tensor), np.from_dlpack(tensor), np.asarray(memoryview(tensor))):
+        assert array.dtype == data.dtype
+        np.testing.assert_array_equal(array, data)
+    if dtype not in ("u2", "u4", "u8") or hasattr(torch, "uint16"):
+        np.testing.assert_array_equal(tensor.torch().numpy(), data)
+
+
+def test_dlpack_protocol(climate: str) -> None:
+    tensor = next(iter(hr.open(climate).samples(along="time", x="t2m").batches(4)))["x"]
+    assert tensor.__dlpack_device__() == (1, 0)
+    assert '"dltensor"' in repr(tensor.__dlpack__())
+    assert '"dltensor_versioned"' in repr(tensor.__dlpack__(max_version=(1, 0)))
+    copied = np.from_dlpack(tensor, copy=True)
+    assert copied.ctypes.data != tensor.numpy().ctypes.data
+    with pytest.raises(BufferError):
+        tensor.__dlpack__(stream=1)
+    with pytest.raises(BufferError):
+        tensor.__dlpack__(dl_device=(2, 0))
+
+
+def test_bfloat16(climate: str) -> None:
+    batch = next(iter(hr.open(climate).samples(along="time", x=hr.view("t2m", dtype="bfloat16")).batches(4)))
+    want = torch.from_numpy(zarr.open_group(climate, mode="r")["t2m"][:4]).to(torch.bfloat16)
+    assert torch.equal(batch["x"].torch(), want)
