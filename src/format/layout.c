@@ -363,3 +363,8 @@ const struct json *array_fill_json(const struct array *x)
 {
     return x->layout ? x->layout->fill_json : NULL;
 }
+
+const char *array_codecs(const struct array *x)
+{
+    return x->layout && x->layout->object_chain ? codec_chain_text(x->layout->object_chain) : NULL;
+}

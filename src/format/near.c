@@ -63,7 +63,7 @@ static unsigned score(const char *wanted, const char *name)
 void near_offer(struct near *x, const char *name)
 {
     unsigned s = score(x->wanted, name);
-    if (s >= 1000)
+    if (s >= 1000 || !*x->wanted)
         return;
     for (int i = 0; i < x->n; i++)
         if (!strcmp(x->best[i].name, name))

@@ -101,6 +101,8 @@ void array_chunk_box(const struct array *x, uint64_t chunk, uint64_t *origin, ui
 uint64_t array_chunk_index(const struct array *x, int d, uint64_t at);
 /* `fill_value` as the document has it, for reports; NULL when unknown. */
 const struct json *array_fill_json(const struct array *x);
+/* The codecs of a whole object, for reports; NULL when unknown. */
+const char *array_codecs(const struct array *x);
 
 /* ---- where a chunk lies: the chunk's number is its row-major position in `grid` -------------------------------- */
 

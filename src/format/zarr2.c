@@ -110,8 +110,10 @@ int array_from_v2(struct arena *a, const struct json *doc, const struct json *za
     x->chunk = l->object;
     TRY(node_member(doc, "dtype", where, &v, e));
     TRY(dtype_from_v2(a, v, where, &x->type, e));
-    if (json_equal(v, "|O"))
+    if (json_equal(v, "|O")) {
         x->type.kind = object_kind(json_get(doc, "filters"), json_get(doc, "compressor"));
+        x->type.name = x->type.kind == HR_BYTES ? "bytes" : "string";
+    }
     TRY(node_fill(a, json_get(doc, "fill_value"), where, x, l, e));
     TRY(read_separator(doc, where, &separator, e));
     TRY(layout_keys(a, l, x->path, "", separator, x->ndim, e));
