@@ -11,5 +11,10 @@ int archive_array(struct hr_archive *a, const char *path, const struct array **o
 int archive_find(struct hr_archive *a, const char *path, const struct array **out, struct hr_error *e);
 struct store *archive_store(const struct hr_archive *a);      /* not a new reference */
 const char *archive_url(const struct hr_archive *a);          /* for people: no secrets */
+/* Read the whole hierarchy and report on it under the archive's lock. */
+int archive_walk(struct hr_archive *a, int (*report)(const struct reader *r, void *arg, struct hr_error *e), void *arg,
+                 struct hr_error *e);
+/* HR_EFORK in a forked child. */
+int archive_check(const struct hr_archive *a, struct hr_error *e);
 
 #endif

@@ -1,0 +1,219 @@
+/* The opened archive: a store, a format reader that knows what to ask of it, and a lock between the threads that look
+ * arrays up.
+ *
+ * Readers do no I/O, so this is where metadata is fetched, one document after another, by blocking reads. The lock is held
+ * meanwhile: two threads that look up arrays of one archive wait for each other, which is what sharing the answers
+ * means. Arrays never move once found and are immutable, so they are used without the lock for as long as the archive
+ * lives. A forked child owns neither the store's connections nor its threads: every call there is HR_EFORK, and giving up
+ * the reference touches nothing. */
+#include "api/archive.h"
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+struct hr_archive {
+    atomic_int refs;
+    pid_t owner;
+    struct store *store;
+    struct {
+        pthread_mutex_t mutex;
+        struct reader *reader;
+    } locked;
+};
+
+/* ---- fetching metadata ------------------------------------------------------------------------------------------ */
+
+struct document {
+    char *data;
+    uint64_t size;
+};
+
+/* Room for a metadata document. What is too large is not fetched: the reader refuses it by its size alone. */
+static void *document_room(void *arg, uint64_t size)
+{
+    struct document *d = arg;
+    d->size = size;
+    mem_free(d->data);
+    d->data = size <= READER_MAX_DOCUMENT ? mem_alloc(size + 1) : NULL;
+    return d->data;
+}
+
+static int fetch_document(struct hr_archive *a, const struct need *need, struct document *d,
+                          struct answer *answer, struct hr_error *e)
+{
+    const struct store_sink sink = {document_room, d};
+    struct store_range range = {need->kind == NEED_RANGE ? need->offset : 0,
+                                need->kind == NEED_RANGE ? (uint64_t)need->length : 0};
+    struct store_result result = {0};
+    int rc = store_read(a->store, need->key, range, &sink, &result);
+    *answer = (struct answer){.kind = ANSWER_BYTES, .data = d->data, .size = result.size};
+    if (rc == STORE_MISSING)
+        answer->kind = ANSWER_MISSING;
+    else if (d->size > READER_MAX_DOCUMENT)
+        answer->size = d->size;
+    else if (rc < 0)
+        return error_set(e, rc, "%s", result.error.text);
+    return 0;
+}
+
+/* A store that refuses to list for good is one that cannot: names are probed instead. */
+static int fetch_list(struct hr_archive *a, const struct need *need, struct document *d,
+                      struct answer *answer, struct hr_error *e)
+{
+    struct hr_error why = {0};
+    size_t size = 0;
+    int rc = store_list(a->store, need->key, &d->data, &size, &why);
+    *answer = (struct answer){.kind = ANSWER_BYTES, .data = d->data, .size = size};
+    if (rc == STORE_MISSING)
+        answer->kind = ANSWER_MISSING;
+    else if (rc == HR_EUNSUPPORTED || (rc == HR_ESTORE && !why.retryable))
+        answer->kind = ANSWER_UNSUPPORTED;
+    else if (rc < 0)
+        return error_set(e, rc, "%s", why.text);
+    return 0;
+}
+
+/* Run a round of the reader to its end. */
+static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
+{
+    for (;;) {
+        struct need need;
+        struct answer answer;
+        struct document d = {0};
+        int rc = reader_step(a->locked.reader, &need, e);
+        if (rc != READER_NEED)
+            return rc;
+        rc = (need.kind == NEED_LIST ? fetch_list : fetch_document)(a, &need, &d, &answer, e);
+        if (rc >= 0)
+            rc = reader_feed(a->locked.reader, &answer, e);
+        mem_free(d.data);
+        TRY(rc);
+    }
+}
+
+/* ---- lifetime --------------------------------------------------------------------------------------------------- */
+
+static void free_archive(struct hr_archive *a)
+{
+    store_unref(a->store);
+    reader_free(a->locked.reader);
+    pthread_mutex_destroy(&a->locked.mutex);
+    mem_free(a);
+}
+
+int hr_open(const char *url, const char *options, struct hr_archive **out, struct hr_error *e)
+{
+    if (!url || !out)
+        return error_set(e, HR_EINVAL, "hr_open: no URL, or no place for the archive");
+    struct hr_archive *a = mem_zalloc(sizeof *a);
+    if (!a)
+        return error_nomem(e, sizeof *a, "an archive");
+    atomic_init(&a->refs, 1);
+    a->owner = getpid();
+    pthread_mutex_init(&a->locked.mutex, NULL);
+    int rc = store_open(url, options, &a->store, e);
+    if (rc >= 0 && !(a->locked.reader = reader_new(e)))
+        rc = HR_ENOMEM;
+    if (rc >= 0 && (rc = finish_round_locked(a, e)) < 0)
+        rc = error_context(e, rc, "%s", store_url(a->store));
+    if (rc < 0) {
+        free_archive(a);
+        return rc;
+    }
+    *out = a;
+    return 0;
+}
+
+struct hr_archive *hr_archive_ref(struct hr_archive *a)
+{
+    atomic_fetch_add(&a->refs, 1);
+    return a;
+}
+
+void hr_archive_unref(struct hr_archive *a)
+{
+    if (a && atomic_fetch_sub(&a->refs, 1) == 1 && a->owner == getpid())
+        free_archive(a);
+}
+
+int archive_check(const struct hr_archive *a, struct hr_error *e)
+{
+    if (a->owner != getpid())
+        return error_set(
+            e, HR_EFORK,
+            "the archive %s was opened before this process was forked; open it again here",
+            store_url(a->store));
+    return 0;
+}
+
+/* ---- look-ups --------------------------------------------------------------------------------------------------- */
+
+static int find_locked(struct hr_archive *a, const char *path, const struct array **out,
+                       struct hr_error *e)
+{
+    while (*path == '/')
+        path++;
+    if ((*out = reader_find(a->locked.reader, path)))
+        return 0;
+    TRY(reader_want(a->locked.reader, path, e));
+    TRY(finish_round_locked(a, e));
+    *out = reader_find(a->locked.reader, path);
+    return *out ? 0 : error_set(e, HR_ENOENT, "no array \"%.200s\"", path);
+}
+
+static int find(struct hr_archive *a, const char *path, const struct array **out,
+                struct hr_error *e)
+{
+    TRY(archive_check(a, e));
+    pthread_mutex_lock(&a->locked.mutex);
+    int rc = find_locked(a, path, out, e);
+    pthread_mutex_unlock(&a->locked.mutex);
+    return rc < 0 ? error_context(e, rc, "%s", store_url(a->store)) : 0;
+}
+
+int archive_array(struct hr_archive *a, const char *path, const struct array **out,
+                  struct hr_error *e)
+{
+    TRY(find(a, path, out, e));
+    const struct array *x = *out;
+    if (x->problem)
+        return error_set(e, x->problem_code, "%s: %s", store_url(a->store), x->problem);
+    return 0;
+}
+
+int archive_find(struct hr_archive *a, const char *path, const struct array **out,
+                 struct hr_error *e)
+{
+    int rc = find(a, path, out, e);
+    if (rc == HR_ENOENT)
+        *out = NULL;
+    return rc == HR_ENOENT ? 0 : rc;
+}
+
+struct store *archive_store(const struct hr_archive *a)
+{
+    return a->store;
+}
+
+const char *archive_url(const struct hr_archive *a)
+{
+    return store_url(a->store);
+}
+
+int archive_walk(struct hr_archive *a,
+                 int (*report)(const struct reader *r, void *arg, struct hr_error *e), void *arg,
+                 struct hr_error *e)
+{
+    TRY(archive_check(a, e));
+    pthread_mutex_lock(&a->locked.mutex);
+    int rc = reader_walk(a->locked.reader, e);
+    if (rc >= 0 && (rc = finish_round_locked(a, e)) < 0)
+        rc = error_context(e, rc, "%s", store_url(a->store));
+    if (rc >= 0)
+        rc = report(a->locked.reader, arg, e);
+    pthread_mutex_unlock(&a->locked.mutex);
+    return rc;
+}
