@@ -1,0 +1,29 @@
+/* What the commands of the `headrace` program share. They use the library through headrace.h alone.
+ *
+ * Exit status: 0 success, 1 failure, 2 a command line that makes no sense. Results go to standard output, messages to
+ * standard error as "headrace: …". */
+#ifndef CLI_H
+#define CLI_H
+#include "headrace.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* One file each. argv[0] is the command's name. */
+int command_cat(int argc, char **argv);
+int command_inspect(int argc, char **argv);
+
+/* "headrace: <text>": EXIT_FAILED. */
+int cli_fail(const struct hr_error *e);
+/* "headrace: <command>: <text>" and where help is: EXIT_USAGE. */
+int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* getopt_long met an option it does not know, or one without its value: EXIT_USAGE. */
+int cli_unknown(const char *command, char **argv);
+/* After the last output: EXIT_FAILED when it could not be written. */
+int cli_finish(void);
+/* Zeroed memory that lives until the program ends, which happens here when there is none. */
+void *cli_keep(size_t n);
+char *cli_keep_text(const char *s, size_t n);
+/* "260.6 kB"; out ≥ 24 bytes. Returns out. */
+const char *cli_bytes(char *out, double bytes);
+
+#endif

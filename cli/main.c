@@ -1,0 +1,124 @@
+/* The `headrace` program: a table of commands. A command is a file of its own and a line here. */
+#include "cli.h"
+#include <errno.h>
+#include <getopt.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+static const struct command commands[] = {
+    {"inspect", command_inspect,
+     "what an archive holds: arrays, dimensions, chunks, codecs, sizes"},
+    {"cat", command_cat, "the values of an array as raw bytes"},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void help(FILE *to)
+{
+    fputs("usage: headrace COMMAND [OPTION…] ARGUMENT…\n\n"
+          "Streams ready-to-train batches straight from scientific archives where they lie.\n\n",
+          to);
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n"
+          "  headrace COMMAND --help   how a command is used\n"
+          "  headrace --version        the version\n\n"
+          "Archives are Zarr v2 and v3 hierarchies: directories, http:// and https:// URLs.\n"
+          "Exit status: 0 success, 1 failure, 2 wrong usage.\n",
+          to);
+}
+
+int cli_fail(const struct hr_error *e)
+{
+    fflush(stdout);
+    fprintf(stderr, "headrace: %s\n", e->text);
+    return EXIT_FAILED;
+}
+
+int cli_usage(const char *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "headrace: %s: ", command);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\nheadrace: 'headrace %s --help' shows how it is used\n", command);
+    va_end(args);
+    return EXIT_USAGE;
+}
+
+int cli_unknown(const char *command, char **argv)
+{
+    return cli_usage(command, "option '%s' is not known or lacks its value", argv[optind - 1]);
+}
+
+int cli_finish(void)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return EXIT_OK;
+    fprintf(stderr, "headrace: writing the output: %s\n", strerror(errno));
+    return EXIT_FAILED;
+}
+
+void *cli_keep(size_t n)
+{
+    static struct kept {
+        struct kept *before;
+        max_align_t data[];
+    } * last; /* a chain that a leak checker can follow */
+    struct kept *x = n < SIZE_MAX / 2 ? calloc(1, sizeof *x + n) : NULL;
+    if (!x) {
+        fputs("headrace: out of memory\n", stderr);
+        exit(EXIT_FAILED);
+    }
+    x->before = last;
+    last = x;
+    return x->data;
+}
+
+char *cli_keep_text(const char *s, size_t n)
+{
+    return memcpy(cli_keep(n + 1), s, n);
+}
+
+const char *cli_bytes(char *out, double bytes)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    int u = 0;
+    for (; bytes >= 999.95 && u < 6; u++)
+        bytes /= 1000;
+    snprintf(out, 24, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    return out;
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    opterr = 0; /* the commands say it in their own words */
+    if (argc < 2) {
+        help(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        help(stdout);
+        return cli_finish();
+    }
+    if (!strcmp(name, "--version")) {
+        printf("headrace %s\n", hr_version());
+        return cli_finish();
+    }
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (!strcmp(name, commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "headrace: there is no command '%s'; 'headrace --help' lists them\n", name);
+    return EXIT_USAGE;
+}
