@@ -23,6 +23,7 @@ int command_cat(int argc, char **argv)
     enum hr_dtype dtype = HR_NONE;
     int decode = 0, c;
     const char *storage = NULL;
+    opterr = 0;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'd':
@@ -40,7 +41,7 @@ int command_cat(int argc, char **argv)
             fputs(usage, stdout);
             return cli_finish();
         default:
-            return cli_unknown("cat", argv);
+            return cli_bad_option("cat", argv);
         }
     }
     if (argc - optind < 1 || argc - optind > 2)

@@ -16,8 +16,10 @@ int command_inspect(int argc, char **argv);
 int cli_fail(const struct hr_error *e);
 /* "headrace: <command>: <text>" and where help is: EXIT_USAGE. */
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* getopt_long met an option it does not know, or one without its value: EXIT_USAGE. */
-int cli_unknown(const char *command, char **argv);
+/* Where help is: EXIT_USAGE. For after a message of one's own. */
+int cli_unknown(const char *command);
+/* getopt_long (opterr = 0) met an option it does not know, or one without its value: EXIT_USAGE. */
+int cli_bad_option(const char *command, char **argv);
 /* After the last output: EXIT_FAILED when it could not be written. */
 int cli_finish(void);
 /* Zeroed memory that lives until the program ends, which happens here when there is none. */

@@ -375,6 +375,7 @@ int command_inspect(int argc, char **argv)
     const char *storage = NULL;
     bool as_json = false;
     int c;
+    opterr = 0;
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
         case 'j':
@@ -387,7 +388,7 @@ int command_inspect(int argc, char **argv)
             fputs(usage, stdout);
             return cli_finish();
         default:
-            return cli_unknown("inspect", argv);
+            return cli_bad_option("inspect", argv);
         }
     }
     if (argc - optind < 1 || argc - optind > 2)

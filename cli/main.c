@@ -44,18 +44,24 @@ int cli_fail(const struct hr_error *e)
     return EXIT_FAILED;
 }
 
+int cli_unknown(const char *command)
+{
+    fprintf(stderr, "headrace: 'headrace %s --help' shows how it is used\n", command);
+    return EXIT_USAGE;
+}
+
 int cli_usage(const char *command, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     fprintf(stderr, "headrace: %s: ", command);
     vfprintf(stderr, format, args);
-    fprintf(stderr, "\nheadrace: 'headrace %s --help' shows how it is used\n", command);
+    fputc('\n', stderr);
     va_end(args);
-    return EXIT_USAGE;
+    return cli_unknown(command);
 }
 
-int cli_unknown(const char *command, char **argv)
+int cli_bad_option(const char *command, char **argv)
 {
     return cli_usage(command, "option '%s' is not known or lacks its value", argv[optind - 1]);
 }
@@ -102,7 +108,6 @@ const char *cli_bytes(char *out, double bytes)
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
-    opterr = 0; /* the commands say it in their own words */
     if (argc < 2) {
         help(stderr);
         return EXIT_USAGE;
