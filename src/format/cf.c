@@ -7,6 +7,8 @@
  *   would keep int64 and then lose NaN.
  * - v2's fill_value counts as _FillValue only in arrays with _ARRAY_DIMENSIONS, the ones xarray can open at all:
  *   elsewhere (microscopy, zarr-python's default 0) it is only what absent chunks hold, and zeros are data.
+ * - Under _Unsigned, missing_value is reinterpreted like _FillValue; xarray compares it as a negative number.
+ * - Comparison is exact; xarray compares 64-bit integers as doubles.
  * - Values that no item can equal are dropped; the result type still is the one that could hold NaN. */
 #include "format/cf.h"
 #include <math.h>
@@ -193,6 +195,8 @@ static void read_unsigned(const struct array *x, struct cf *c)
 
 static enum hr_dtype choose_result(const struct cf *c)
 {
+    if (c->scaled && c->masked && !c->n_missing && is_float(c->packed))
+        return c->packed; /* a fill value of NaN: xarray scales in the type of the data */
     if (c->scaled)
         return HR_F64;
     if (!c->masked || is_float(c->packed))

@@ -142,6 +142,17 @@ static void values_that_no_item_can_equal_still_promote(void)
     check_eq(c.result, HR_I32);
 }
 
+static void floats_masked_by_nan_alone_keep_their_type_when_scaled(void)
+{
+    struct cf c;
+    check_eq(cf_v3("float32", "{\"_FillValue\": \"AAAAAAAA+H8=\", \"scale_factor\": 0.1}", &c), 0);
+    check_eq(c.result, HR_F32);
+    check_eq(cf_v3("float32", "{\"scale_factor\": 0.1}", &c), 0);
+    check_eq(c.result, HR_F64);
+    check_eq(cf_v3("float32", "{\"_FillValue\": 5, \"scale_factor\": 0.1}", &c), 0);
+    check_eq(c.result, HR_F64);
+}
+
 static void extremes_of_64_bits_stay_exact(void)
 {
     struct cf c;
@@ -195,6 +206,7 @@ int main(void)
     RUN(a_decimal_missing_value_matches_the_rounded_item);
     RUN(the_zarr_fill_value_is_a_mask_only_where_xarray_wrote_v2);
     RUN(values_that_no_item_can_equal_still_promote);
+    RUN(floats_masked_by_nan_alone_keep_their_type_when_scaled);
     RUN(extremes_of_64_bits_stay_exact);
     RUN(integers_convert_when_they_fit);
     RUN(attributes_that_make_no_sense_are_named);
