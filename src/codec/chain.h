@@ -16,16 +16,18 @@ struct codec_context;
 /* Contexts are cheap to keep and dear to make: one per worker thread. NULL when out of memory. */
 struct codec_context *codec_context_new(void);
 void codec_context_free(struct codec_context *c);
-void codec_context_trim(struct codec_context *c, size_t keep_bytes); /* give scratch above this back */
+void codec_context_trim(struct codec_context *c,
+                        size_t keep_bytes); /* give scratch above this back */
 
 /* v3 `codecs` array for chunks of `shape` (array order) and `type`; `fill` one item (for nested shards decoded in
  * memory). v2 `compressor` + `filters` + `order` ('C' or 'F'). */
 int codec_chain_v3(struct arena *a, const struct json *codecs, const struct dtype *type, int ndim,
-                   const uint64_t *shape, const void *fill, const char *where, struct codec_chain **out,
-                   struct hr_error *e);
-int codec_chain_v2(struct arena *a, const struct json *compressor, const struct json *filters, char order,
-                   const struct dtype *type, int ndim, const uint64_t *shape, const void *fill, const char *where,
+                   const uint64_t *shape, const void *fill, const char *where,
                    struct codec_chain **out, struct hr_error *e);
+int codec_chain_v2(struct arena *a, const struct json *compressor, const struct json *filters,
+                   char order, const struct dtype *type, int ndim, const uint64_t *shape,
+                   const void *fill, const char *where, struct codec_chain **out,
+                   struct hr_error *e);
 
 /* When the chain's array→bytes codec is sharding_indexed with no bytes→bytes codec behind it, the format room addresses
  * inner chunks itself. This describes it: inner chunk shape (in *array* order: outer transposes are already undone) and
@@ -34,41 +36,54 @@ struct codec_shard {
     int ndim;
     const uint64_t *inner_shape;      /* array order */
     const uint64_t *chunks_per_shard; /* array order */
-    const int *index_order;           /* dimension d of the index runs along array dimension index_order[d] */
+    const int *index_order; /* dimension d of the index runs along array dimension index_order[d] */
     bool index_at_start;
-    const struct codec_chain *index;  /* decodes the index to uint64 (offset, nbytes) pairs, native-endian */
-    uint64_t index_size;              /* stored bytes of the index */
-    const struct codec_chain *inner;  /* may itself be a shard (nested): ask again */
+    const struct codec_chain
+        *index;          /* decodes the index to uint64 (offset, nbytes) pairs, native-endian */
+    uint64_t index_size; /* stored bytes of the index */
+    const struct codec_chain *inner; /* may itself be a shard (nested): ask again */
 };
-const struct codec_shard *codec_chain_shard(const struct codec_chain *c); /* NULL if not addressable */
+const struct codec_shard *
+codec_chain_shard(const struct codec_chain *c); /* NULL if not addressable */
 
 /* Facts about a chain. */
-uint64_t codec_chain_decoded_size(const struct codec_chain *c); /* bytes of a decoded chunk; 0 for strings */
-bool codec_chain_is_raw(const struct codec_chain *c);     /* stored bytes are the items: read straight into place */
-uint64_t codec_chain_bound(const struct codec_chain *c);  /* what a stored chunk normally does not exceed */
-uint64_t codec_chain_scratch(const struct codec_chain *c);/* scratch bytes a decode may take in the context */
-const char *codec_chain_text(const struct codec_chain *c);/* "transpose → bytes(little) → zstd(3)", for reports */
+uint64_t
+codec_chain_decoded_size(const struct codec_chain *c); /* bytes of a decoded chunk; 0 for strings */
+bool codec_chain_is_raw(
+    const struct codec_chain *c); /* stored bytes are the items: read straight into place */
+uint64_t
+codec_chain_bound(const struct codec_chain *c); /* what a stored chunk normally does not exceed */
+uint64_t codec_chain_scratch(
+    const struct codec_chain *c); /* scratch bytes a decode may take in the context */
+const char *codec_chain_text(
+    const struct codec_chain *c); /* "transpose → bytes(little) → zstd(3)", for reports */
 
 /* Decode one chunk into dst (exactly codec_chain_decoded_size bytes). Not for strings. */
-int codec_chain_decode(const struct codec_chain *c, struct codec_context *x, const void *src, size_t n, void *dst,
-                       struct hr_error *e);
+int codec_chain_decode(const struct codec_chain *c, struct codec_context *x, const void *src,
+                       size_t n, void *dst, struct hr_error *e);
 
 /* Variable-length strings/bytes: `count` items; offsets[count + 1] into *data (context memory, valid until its next
  * use). */
-int codec_chain_decode_strings(const struct codec_chain *c, struct codec_context *x, const void *src, size_t n,
-                               uint64_t count, uint64_t *offsets, const char **data, struct hr_error *e);
+int codec_chain_decode_strings(const struct codec_chain *c, struct codec_context *x,
+                               const void *src, size_t n, uint64_t count, uint64_t *offsets,
+                               const char **data, struct hr_error *e);
+
+/* Strings in a shard that is decoded as a whole: what its missing inner chunks hold. "" unless set, right after the chain
+ * is built; the text must live as long as the chain. */
+void codec_chain_text_fill(struct codec_chain *c, const char *text, size_t n);
 
 /* Scatter while decoding: `runs` are byte ranges of the decoded chunk, ascending and disjoint, each with a place to go.
  * For shuffled blosc frames the un-shuffle is the scatter (docs/internals/scatter.md); for others the chunk is decoded
  * to `scratch` (decoded_size bytes) and copied with non-temporal stores where `stream` is set. Runs that cover the whole
  * chunk contiguously are decoded in place. */
 struct codec_run {
-    uint64_t from;  /* byte offset in the decoded chunk */
+    uint64_t from; /* byte offset in the decoded chunk */
     uint64_t bytes;
     void *to;
 };
-int codec_chain_scatter(const struct codec_chain *c, struct codec_context *x, const void *src, size_t n,
-                        const struct codec_run *runs, size_t n_runs, void *scratch, bool stream, struct hr_error *e);
+int codec_chain_scatter(const struct codec_chain *c, struct codec_context *x, const void *src,
+                        size_t n, const struct codec_run *runs, size_t n_runs, void *scratch,
+                        bool stream, struct hr_error *e);
 
 /* Copy that does not read the target into cache; memory is published by the caller's next lock or codec_fence. */
 void codec_copy_stream(void *to, const void *from, size_t n);

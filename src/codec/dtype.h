@@ -13,32 +13,37 @@
 struct dtype_field {
     const char *name;
     struct dtype *type;
-    uint32_t offset;     /* bytes from the start of the packed item */
-    uint64_t repeat;     /* elements of a sub-array field; 1 otherwise */
+    uint32_t offset; /* bytes from the start of the packed item */
+    uint64_t repeat; /* elements of a sub-array field; 1 otherwise */
 };
 struct dtype {
     enum hr_dtype kind;
-    uint64_t item_size;     /* bytes; 0 for HR_STRING, HR_BYTES */
-    uint32_t swap_size;     /* bytes of one swappable word: 2, 4, 8, 16→8 for complex128; 1 where order does not matter */
-    bool big_endian;        /* as stored by v2; v3's `bytes` codec overrides */
-    char time_unit[4];      /* datetime/timedelta: "s", "ms", "us", "ns", "D", …; "" generic */
-    int32_t time_count;     /* multiplier of the unit, 1 */
-    const char *name;       /* as numpy prints it, for people: "<f4" → "float32", "S5", "U10", "struct{…}" */
+    uint64_t item_size; /* bytes; 0 for HR_STRING, HR_BYTES */
+    uint32_t
+        swap_size; /* bytes of one swappable word: 2, 4, 8, 16→8 for complex128; 1 where order does not matter */
+    bool big_endian;    /* as stored by v2; v3's `bytes` codec overrides */
+    char time_unit[4];  /* datetime/timedelta: "s", "ms", "us", "ns", "D", …; "" generic */
+    int32_t time_count; /* multiplier of the unit, 1 */
+    const char
+        *name; /* as numpy prints it, for people: "<f4" → "float32", "S5", "U10", "struct{…}" */
     struct dtype_field *fields; /* structs */
     uint32_t n_fields;
 };
 
 /* v2 `dtype` member / v3 `data_type` member. `where` prefixes errors. Unknown names are HR_EUNSUPPORTED, by name. */
-int dtype_from_v2(struct arena *a, const struct json *v, const char *where, struct dtype *out, struct hr_error *e);
-int dtype_from_v3(struct arena *a, const struct json *v, const char *where, struct dtype *out, struct hr_error *e);
-int dtype_from_numpy(struct arena *a, const char *text, const char *where, struct dtype *out, struct hr_error *e);
+int dtype_from_v2(struct arena *a, const struct json *v, const char *where, struct dtype *out,
+                  struct hr_error *e);
+int dtype_from_v3(struct arena *a, const struct json *v, const char *where, struct dtype *out,
+                  struct hr_error *e);
+int dtype_from_numpy(struct arena *a, const char *text, const char *where, struct dtype *out,
+                     struct hr_error *e);
 
 /* Fill values in every spelling (reference: zarr.md §1, §2) → one native-endian item of item_size bytes at `out`.
  * Strings/bytes (item_size 0): arena text through *text,*text_size. null gives zero. */
-int dtype_fill_v2(struct arena *a, const struct dtype *t, const struct json *v, const char *where, void *out,
-                  const char **text, size_t *text_size, struct hr_error *e);
-int dtype_fill_v3(struct arena *a, const struct dtype *t, const struct json *v, const char *where, void *out,
-                  const char **text, size_t *text_size, struct hr_error *e);
+int dtype_fill_v2(struct arena *a, const struct dtype *t, const struct json *v, const char *where,
+                  void *out, const char **text, size_t *text_size, struct hr_error *e);
+int dtype_fill_v3(struct arena *a, const struct dtype *t, const struct json *v, const char *where,
+                  void *out, const char **text, size_t *text_size, struct hr_error *e);
 
 /* Reverse the bytes of every word of `count` items in place, field by field in structs; 1-byte and S fields stay. */
 void dtype_swap(const struct dtype *t, void *items, uint64_t count);

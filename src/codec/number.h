@@ -30,7 +30,8 @@ bool number_decimal(const char *text, size_t n, double *nearest, double *odd);
 bool number_known(enum hr_dtype t);
 bool number_is_float(enum hr_dtype t);
 bool number_is_unsigned(enum hr_dtype t); /* bool and uint */
-bool number_limits(enum hr_dtype t, int64_t *min, uint64_t *max); /* of integers and bool; false for floats */
+bool number_limits(enum hr_dtype t, int64_t *min,
+                   uint64_t *max); /* of integers and bool; false for floats */
 
 /* n ≤ NUMBER_BLOCK items at `src` (any alignment), byte-swapped when `swap`. load_i64 only from integers; uint64 keep
  * their bits. */
@@ -40,6 +41,7 @@ void number_load_i64(enum hr_dtype t, bool swap, const void *src, size_t n, int6
 /* Into items at `dst`. From double: floats round half to even; integers truncate and, out of range, wrap through int64
  * as numpy's astype does on x86-64. From int64 (`is_unsigned`: uint64 bits): integers wrap, floats round once. */
 void number_store_f64(enum hr_dtype t, bool swap, const double *v, size_t n, void *dst);
-void number_store_i64(enum hr_dtype t, bool swap, bool is_unsigned, const int64_t *v, size_t n, void *dst);
+void number_store_i64(enum hr_dtype t, bool swap, bool is_unsigned, const int64_t *v, size_t n,
+                      void *dst);
 
 #endif
