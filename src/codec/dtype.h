@@ -39,7 +39,8 @@ int dtype_from_numpy(struct arena *a, const char *text, const char *where, struc
                      struct hr_error *e);
 
 /* Fill values in every spelling (reference: zarr.md §1, §2) → one native-endian item of item_size bytes at `out`.
- * Strings/bytes (item_size 0): arena text through *text,*text_size. null gives zero. */
+ * Strings/bytes (item_size 0): arena text through *text,*text_size. null gives zero, and
+ * NaT for times. */
 int dtype_fill_v2(struct arena *a, const struct dtype *t, const struct json *v, const char *where,
                   void *out, const char **text, size_t *text_size, struct hr_error *e);
 int dtype_fill_v3(struct arena *a, const struct dtype *t, const struct json *v, const char *where,

@@ -311,8 +311,15 @@ static int fill_raw(const struct fill *f, const struct dtype *t, const struct js
 
 static int fill_item(const struct fill *f, const struct dtype *t, const struct json *v, char *out)
 {
-    if (!v || json_is(v, JSON_NULL))
+    bool is_time = t->kind == HR_DATETIME64 || t->kind == HR_TIMEDELTA64;
+    if (!v ||
+        json_is(v,
+                JSON_NULL)) { /* undefined in v2: zero, and as zarr-python has it NaT for times */
+        int64_t nat = INT64_MIN;
+        if (is_time)
+            memcpy(out, &nat, 8);
         return 0;
+    }
     switch (t->kind) {
     case HR_F16:
     case HR_BF16:
@@ -331,16 +338,26 @@ static int fill_item(const struct fill *f, const struct dtype *t, const struct j
     }
 }
 
-/* Items of variable length: text for strings, base64 or a list of byte values for bytes; v2 writes 0 for "". */
+/* Items of variable length: text for strings, base64 or a list of byte values for bytes. v2 has seen numbers there (0,
+ * above all), which zarr-python reads as their digits and we with it. */
 static int fill_text(const struct fill *f, const struct dtype *t, const struct json *v,
                      const char **text, size_t *n)
 {
     bool minus;
-    uint64_t zero;
+    uint64_t number;
     *text = "";
     *n = 0;
-    if (!v || json_is(v, JSON_NULL) || (!f->v3 && whole_number(v, &minus, &zero) && !zero))
+    if (!v || json_is(v, JSON_NULL))
         return 0;
+    if (!f->v3 && whole_number(v, &minus, &number)) {
+        if (t->kind != HR_STRING)
+            return number ? wrong(f, t, v) : 0;
+        *text = arena_printf(f->a, "%s%llu", minus ? "-" : "", (unsigned long long)number);
+        if (!*text)
+            return error_nomem(f->e, 24, "a fill value");
+        *n = strlen(*text);
+        return 0;
+    }
     if (json_is(v, JSON_STRING) && t->kind == HR_STRING) {
         char *copy = arena_alloc(f->a, v->size + 1ull); /* may hold NULs */
         if (!copy)
