@@ -1,14 +1,14 @@
 """Write the archives that every bench cell reads, with zarr-python, into bench/data (ignored by git).
 
-One field in every archive, so that cells differ in layout and codec alone: 4096 steps of a 181 x 360 float32 grid, a few
-travelling waves plus white noise, rounded to 1/64 as archives of observations are. That makes zstd-1 about 2.5x and
-blosc-lz4 (shuffle, clevel 5) about 3x, at decoding speeds typical of real fields; incompressible noise would measure
-memcpy, and a smooth field alone would measure nothing. The noise of a step depends on the step alone. Element [0, 0] of a
-step is the step's number and NAME.sums.npy holds a checksum of each step, so that every byte of a loader's epoch can be
-checked from its batches.
+One field in every archive, so that cells differ in layout and codec alone: 4096 steps of a 181 x 360 float32 grid, a
+few travelling waves plus white noise, rounded to 1/64 as archives of observations are. That makes zstd-1 about 2.5x
+and blosc-lz4 (shuffle, clevel 5) about 3x, at decoding speeds typical of real fields; incompressible noise would
+measure memcpy, and a smooth field alone would measure nothing. The noise of a step depends on the step alone. Element
+[0, 0] of a step is the step's number and NAME.sums.npy holds a checksum of each step, so that every byte of a
+loader's epoch can be checked from its batches.
 
-Beside each NAME.zarr stands NAME.plan, the few lines from which the bare C loops know it (bench/archive.h). It is written
-last: an archive with an up-to-date plan is left alone, one without is written anew.
+Beside each NAME.zarr stands NAME.plan, the few lines from which the bare C loops know it (bench/archive.h). It is
+written last: an archive with an up-to-date plan is left alone, one without is written anew.
 
 Run it with the Python of .venv-bench311:   .venv-bench311/bin/python bench/make_archives.py [NAME ...]
 """
@@ -77,12 +77,22 @@ def create(name, spec):
     steps, grid, codec, per_chunk, per_shard = spec
     root = zarr.create_group(store=DATA / f"{name}.zarr", overwrite=True)
     z = root.create_array(
-        "field", shape=(steps, *grid), dtype="f4", fill_value=0.0, chunks=(per_chunk, *grid),
+        "field",
+        shape=(steps, *grid),
+        dtype="f4",
+        fill_value=0.0,
+        chunks=(per_chunk, *grid),
         shards=(per_chunk * per_shard, *grid) if per_shard else None,
-        compressors=CODECS[codec](), filters=None, dimension_names=("time", "lat", "lon"),
+        compressors=CODECS[codec](),
+        filters=None,
+        dimension_names=("time", "lat", "lon"),
     )
     time_axis = root.create_array(
-        "time", shape=(steps,), dtype="i4", chunks=(steps,), dimension_names=("time",),
+        "time",
+        shape=(steps,),
+        dtype="i4",
+        chunks=(steps,),
+        dimension_names=("time",),
         attributes={"units": "hours since 2000-01-01", "calendar": "standard"},
     )
     time_axis[:] = np.arange(steps, dtype="i4")

@@ -1,8 +1,8 @@
 """The 40-line loader: what numpy and numcodecs do without any framework, and the local competitor to beat.
 
-A window is some runs of chunks from all over the archive, its rows in random order. Threads read chunk files, decode them
-(numcodecs lets go of the GIL) and put each row where its batch wants it, so that batches are plain slices; a chunk of one
-row decodes in place. While one window is handed out the next is filled: two buffers, recycled for ever.
+A window is some runs of chunks from all over the archive, its rows in random order. Threads read chunk files, decode
+them (numcodecs lets go of the GIL) and put each row where its batch wants it, so that batches are plain slices; a
+chunk of one row decodes in place. While one window is handed out the next is filled: two buffers, recycled for ever.
 No shards, no retries, no memory bound, no resume."""
 
 import concurrent.futures

@@ -1,11 +1,12 @@
 """The command line, clocks and checks that all loaders in this folder (and mini.py) share.
 
-A loader is a function `batches(archive, batch, threads, seed)` that yields one shuffled epoch of numpy arrays of shape
-(rows, ...). A batch may be overwritten once the next is asked for. The clock runs from before the archive is opened to the
-last batch; importing is outside it, since a process pays that once.
+A loader is a function `batches(archive, batch, threads, seed)` that yields one shuffled epoch of numpy arrays of
+shape (rows, ...). A batch may be overwritten once the next is asked for. The clock runs from before the archive is
+opened to the last batch; importing is outside it, since a process pays that once.
 
-Prints one line of JSON: wall, cpu (s, of the process), samples, bytes, first_batch (s after the start), first_at (the same
-moment on CLOCK_MONOTONIC, for the time since the process began), rss_import and peak_rss (bytes).
+Prints one line of JSON: wall, cpu (s, of the process), samples, bytes, first_batch (s after the start), first_at (the
+same moment on CLOCK_MONOTONIC, for the time since the process began), rss_import and peak_rss (bytes), and with
+--first the sample ids of that batch (index) from a loader that tells them.
 """
 
 import argparse
@@ -13,7 +14,6 @@ import json
 import os
 import pathlib
 import resource
-import sys
 import time
 
 
@@ -47,9 +47,9 @@ def field_metadata(archive):
 class Layout:
     """What a block shuffle needs to know: rows, rows a chunk (of a shard: its inner chunks) and runs of chunks.
 
-    A run is the neighbouring chunks that decode to 1 MiB, rounded up to a power of two, the same unit of locality for every
-    loader; a window is 16 runs drawn from all over the archive, or as many as hold four batches. Its rows go out in random
-    order.
+    A run is the neighbouring chunks that decode to 1 MiB, rounded up to a power of two, the same unit of locality for
+    every loader; a window is 16 runs drawn from all over the archive, or as many as hold four batches. Its rows go
+    out in random order.
     """
 
     def __init__(self, archive, batch, runs=16):
@@ -76,9 +76,9 @@ class Layout:
 def double_buffered(layout, batch, seed, fill, in_order=False):
     """Yield an epoch's batches from two recycled window buffers: one is handed out while the other is filled.
 
-    fill(out, runs, order) starts filling `out` and returns futures. With in_order it puts row order[i] of the window (its
-    runs one after another) at out[i] and batches are plain slices; otherwise it puts the runs one after another and the
-    rows of a batch are gathered here, into one of two recycled batches.
+    fill(out, runs, order) starts filling `out` and returns futures. With in_order it puts row order[i] of the window
+    (its runs one after another) at out[i] and batches are plain slices; otherwise it puts the runs one after another
+    and the rows of a batch are gathered here, into one of two recycled batches.
     """
     import numpy as np
 
@@ -116,7 +116,9 @@ def check_epoch(archive, seen):
     sums = np.load(pathlib.Path(__file__).parent.parent / "data" / f"{name}.sums.npy")
     ids = np.concatenate([i for i, _ in seen])
     if not np.array_equal(np.sort(ids), np.arange(len(sums))):
-        raise SystemExit(f"{archive}: the epoch is not every row once ({len(ids)} rows, {len(np.unique(ids))} different)")
+        raise SystemExit(
+            f"{archive}: the epoch is not every row once ({len(ids)} rows, {len(np.unique(ids))} different)"
+        )
     if not np.array_equal(np.concatenate([s for _, s in seen]), sums[ids]):
         raise SystemExit(f"{archive}: rows differ from what was written")
 
@@ -138,27 +140,44 @@ def arguments(doc):
     return p
 
 
-def main(batches, doc):
-    a = arguments(doc).parse_args()
+def measure(a, batches, rows=lambda b: b, array=lambda b: b, index=None):
+    """Run through `batches` (a generator that has not started), print the line of JSON and leave the process.
+
+    rows(b) has .shape and .nbytes, array(b) is a numpy array of the batch; index(b) the sample ids, if the loader has
+    them.
+    """
     rss_import, seen = status_bytes("VmRSS"), []
     samples = nbytes = 0
-    first_at = None
+    first_at = first = None
     wall, cpu = time.monotonic(), cpu_seconds()
-    for x in batches(a.archive, a.batch, a.threads, a.seed):
+    for b in batches:
         if first_at is None:
-            first_at = time.monotonic()
-        samples += len(x)
-        nbytes += x.nbytes
+            first_at, first = time.monotonic(), a.first and b
+        samples += rows(b).shape[0]
+        nbytes += rows(b).nbytes
         if a.check:
-            seen.append(digest(x))
+            seen.append(digest(array(b)))
         if a.first:
             break
     end, cpu = time.monotonic(), cpu_seconds() - cpu
+    out = {
+        "wall": end - wall,
+        "cpu": cpu,
+        "samples": samples,
+        "bytes": nbytes,
+        "first_batch": first_at - wall,
+        "first_at": first_at,
+        "rss_import": rss_import,
+        "peak_rss": status_bytes("VmHWM"),
+    }
     if a.check and not a.first:
         check_epoch(a.archive, seen)
-    print(json.dumps({
-        "wall": end - wall, "cpu": cpu, "samples": samples, "bytes": nbytes, "first_batch": first_at - wall,
-        "first_at": first_at, "rss_import": rss_import, "peak_rss": status_bytes("VmHWM"),
-    }))
-    sys.stdout.flush()
+    if a.first and index:
+        out["index"] = index(first).tolist()
+    print(json.dumps(out), flush=True)
     os._exit(0)  # some peers' pools take seconds to wind down; that is not what is measured
+
+
+def main(batches, doc):
+    a = arguments(doc).parse_args()
+    measure(a, batches(a.archive, a.batch, a.threads, a.seed))

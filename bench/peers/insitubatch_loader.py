@@ -1,8 +1,8 @@
 """insitubatch, whose own shuffle this is (needs Python 3.12).
 
 Tuned: as many decode threads as cores (its default of cores + 4 was 10-20 % slower) and zarr's local store for files
-(faster than obstore's here); its defaults otherwise: 8 to 64 chunks a block and 8 to 64 reads in flight made no difference
-beyond noise, or lost.
+(faster than obstore's here); its defaults otherwise: 8 to 64 chunks a block and 8 to 64 reads in flight made no
+difference beyond noise, or lost.
 """
 
 import os

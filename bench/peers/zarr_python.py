@@ -1,7 +1,8 @@
 """zarr-python behind a block shuffle, with its own codec pipeline.
 
-Tuned: runs of neighbouring chunks are read by basic selection straight into recycled memory, from as many threads as pay
-(its event loop is the bottleneck); orthogonal selection of a whole window was slower everywhere and 5x slower on shards.
+Tuned: runs of neighbouring chunks are read by basic selection straight into recycled memory, from as many threads as
+pay (its event loop is the bottleneck); orthogonal selection of a whole window was slower everywhere and 5x slower on
+shards.
 """
 
 import concurrent.futures

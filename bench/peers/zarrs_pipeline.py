@@ -1,8 +1,8 @@
 """zarr-python with the zarrs (Rust) codec pipeline behind a block shuffle.
 
-Tuned: it decodes the chunks of one selection in parallel, so where a chunk holds several rows a window is one selection in
-archive order. With a row a chunk, and in shards, that falls back to Python indexing, and runs read from as many threads as
-cores are faster.
+Tuned: it decodes the chunks of one selection in parallel, so where a chunk holds several rows a window is one
+selection in archive order. With a row a chunk, and in shards, that falls back to Python indexing, and runs read from
+as many threads as cores are faster.
 """
 
 import concurrent.futures
@@ -14,10 +14,13 @@ from zarr.core.buffer import default_buffer_prototype
 
 
 def batches(archive, batch, threads, seed):
-    zarr.config.set({
-        "codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": threads,
-        "threading.num_workers": threads,
-    })
+    zarr.config.set(
+        {
+            "codec_pipeline.path": "zarrs.ZarrsCodecPipeline",
+            "threading.max_workers": threads,
+            "threading.num_workers": threads,
+        }
+    )
     lay = common.Layout(archive, batch)
     z = zarr.open_array(f"{archive}/field", mode="r")
     buffer = default_buffer_prototype().nd_buffer
