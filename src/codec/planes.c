@@ -124,13 +124,17 @@ static inline void single(const uint8_t *const *p, size_t n, size_t i, uint8_t *
     } while (0)
 #include "codec/planes_simd.h"
 
-void planes_kernels_init(struct planes_kernels *k)
+bool planes_kernels_at(struct planes_kernels *k, int level)
 {
-    *k = (struct planes_kernels){items2_sse2, items4_sse2, items8_sse2, items16_sse2};
-    if (__builtin_cpu_supports("avx2"))
-        *k = (struct planes_kernels){items2_avx2, items4_avx2, items8_avx2, items16_sse2};
-    if (__builtin_cpu_supports("avx512bw"))
+    if (level == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
         *k = (struct planes_kernels){items2_avx512, items4_avx512, items8_avx512, items16_sse2};
+    else if (level == 1 && __builtin_cpu_supports("avx2"))
+        *k = (struct planes_kernels){items2_avx2, items4_avx2, items8_avx2, items16_sse2};
+    else if (level == 0)
+        *k = (struct planes_kernels){items2_sse2, items4_sse2, items8_sse2, items16_sse2};
+    else
+        return false;
+    return true;
 }
 
 #else
@@ -148,12 +152,20 @@ PLAIN(4)
 PLAIN(8)
 PLAIN(16)
 
-void planes_kernels_init(struct planes_kernels *k)
+bool planes_kernels_at(struct planes_kernels *k, int level)
 {
     *k = (struct planes_kernels){items2, items4, items8, items16};
+    return level == 0;
 }
 
 #endif
+
+void planes_kernels_init(struct planes_kernels *k)
+{
+    int level = 2;
+    while (!planes_kernels_at(k, level))
+        level--;
+}
 
 /* Any width: tiles of items, each plane walked once per tile. */
 static void items_any(const struct planes *p, size_t from, size_t count, uint8_t *dst)

@@ -16,11 +16,13 @@
 typedef void planes_kernel(const uint8_t *const *planes, size_t from, size_t count, uint8_t *dst,
                            bool stream);
 
-/* The kernels for 2, 4, 8 and 16 planes that this machine runs best. */
+/* The kernels for 2, 4, 8 and 16 planes: those that this machine runs best, or those of one level (0: every machine; 1,
+ * 2, …: wider vectors), so that tests reach all of them. False if the machine has no such level. */
 struct planes_kernels {
     planes_kernel *of2, *of4, *of8, *of16;
 };
 void planes_kernels_init(struct planes_kernels *k);
+bool planes_kernels_at(struct planes_kernels *k, int level);
 
 /* One shuffled block: n_items items of `width` bytes in planes, then `rest` bytes stored as they are. It decodes to
  * the bytes [at, at + n_items * width + n_rest) of the chunk. */
