@@ -118,7 +118,8 @@ HR_API int hr_archive_read(struct hr_archive *a, const char *array, int ndim, co
                            const int64_t *count, const int64_t *step, enum hr_dtype dtype, int decode, void **data,
                            size_t *n, struct hr_error *e);
 
-/* The same, whole, to a file descriptor, chunk row by chunk row in bounded memory. */
+/* The same, whole, to a file descriptor, chunk row by chunk row in bounded memory. The one string of a 0-d array is
+ * written as numpy would hold it, in UTF-32. */
 HR_API int hr_archive_cat(struct hr_archive *a, const char *array, enum hr_dtype dtype, int decode, int fd,
                           struct hr_error *e);
 

@@ -76,6 +76,12 @@ static int fetch_list(struct hr_archive *a, const struct need *need, struct docu
     return 0;
 }
 
+/* What the reader says is about "t2m/zarr.json"; errors of the store name the whole URL themselves. */
+static int reader_error(const struct hr_archive *a, int rc, struct hr_error *e)
+{
+    return error_context(e, rc, "%s", store_url(a->store));
+}
+
 /* Run a round of the reader to its end. */
 static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
 {
@@ -85,10 +91,10 @@ static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
         struct document d = {0};
         int rc = reader_step(a->locked.reader, &need, e);
         if (rc != READER_NEED)
-            return rc;
+            return rc < 0 ? reader_error(a, rc, e) : rc;
         rc = (need.kind == NEED_LIST ? fetch_list : fetch_document)(a, &need, &d, &answer, e);
-        if (rc >= 0)
-            rc = reader_feed(a->locked.reader, &answer, e);
+        if (rc >= 0 && (rc = reader_feed(a->locked.reader, &answer, e)) < 0)
+            rc = reader_error(a, rc, e);
         mem_free(d.data);
         TRY(rc);
     }
@@ -117,8 +123,8 @@ int hr_open(const char *url, const char *options, struct hr_archive **out, struc
     int rc = store_open(url, options, &a->store, e);
     if (rc >= 0 && !(a->locked.reader = reader_new(e)))
         rc = HR_ENOMEM;
-    if (rc >= 0 && (rc = finish_round_locked(a, e)) < 0)
-        rc = error_context(e, rc, "%s", store_url(a->store));
+    if (rc >= 0)
+        rc = finish_round_locked(a, e);
     if (rc < 0) {
         free_archive(a);
         return rc;
@@ -151,33 +157,24 @@ int archive_check(const struct hr_archive *a, struct hr_error *e)
 
 /* ---- look-ups --------------------------------------------------------------------------------------------------- */
 
-static int find_locked(struct hr_archive *a, const char *path, const struct array **out,
-                       struct hr_error *e)
-{
-    while (*path == '/')
-        path++;
-    if ((*out = reader_find(a->locked.reader, path)))
-        return 0;
-    TRY(reader_want(a->locked.reader, path, e));
-    TRY(finish_round_locked(a, e));
-    *out = reader_find(a->locked.reader, path);
-    return *out ? 0 : error_set(e, HR_ENOENT, "no array \"%.200s\"", path);
-}
-
-static int find(struct hr_archive *a, const char *path, const struct array **out,
-                struct hr_error *e)
+/* `search`: reader_want for an array that must be there, reader_try for one that may be absent. */
+static int find(struct hr_archive *a, const char *path,
+                int (*search)(struct reader *r, const char *path, struct hr_error *e),
+                const struct array **out, struct hr_error *e)
 {
     TRY(archive_check(a, e));
     pthread_mutex_lock(&a->locked.mutex);
-    int rc = find_locked(a, path, out, e);
+    int rc = search(a->locked.reader, path, e);
+    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, e);
+    *out = rc < 0 ? NULL : reader_wanted(a->locked.reader);
     pthread_mutex_unlock(&a->locked.mutex);
-    return rc < 0 ? error_context(e, rc, "%s", store_url(a->store)) : 0;
+    return rc;
 }
 
 int archive_array(struct hr_archive *a, const char *path, const struct array **out,
                   struct hr_error *e)
 {
-    TRY(find(a, path, out, e));
+    TRY(find(a, path, reader_want, out, e));
     const struct array *x = *out;
     if (x->problem)
         return error_set(e, x->problem_code, "%s: %s", store_url(a->store), x->problem);
@@ -187,10 +184,7 @@ int archive_array(struct hr_archive *a, const char *path, const struct array **o
 int archive_find(struct hr_archive *a, const char *path, const struct array **out,
                  struct hr_error *e)
 {
-    int rc = find(a, path, out, e);
-    if (rc == HR_ENOENT)
-        *out = NULL;
-    return rc == HR_ENOENT ? 0 : rc;
+    return find(a, path, reader_try, out, e);
 }
 
 struct store *archive_store(const struct hr_archive *a)
@@ -210,8 +204,7 @@ int archive_walk(struct hr_archive *a,
     TRY(archive_check(a, e));
     pthread_mutex_lock(&a->locked.mutex);
     int rc = reader_walk(a->locked.reader, e);
-    if (rc >= 0 && (rc = finish_round_locked(a, e)) < 0)
-        rc = error_context(e, rc, "%s", store_url(a->store));
+    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, e);
     if (rc >= 0)
         rc = report(a->locked.reader, arg, e);
     pthread_mutex_unlock(&a->locked.mutex);

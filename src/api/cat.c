@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "api/region.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "format/cf.h"
 
 #define SLAB_MAX  (96u << 20)
@@ -27,6 +28,7 @@ struct stream {
     uint64_t item_out; /* bytes of an item of the output; 0 for text */
     void *stored, *converted;
     uint64_t slab_items; /* of the largest slab */
+    bool utf32;          /* text: the one string of a 0-d array, for a file */
     bool begun;          /* text: something has been put, so a NUL goes before the next item */
     int (*put)(struct stream *s, const void *data, uint64_t n, struct hr_error *e);
     /* where to */
@@ -74,6 +76,7 @@ static int take_type(struct stream *s, enum hr_dtype dtype, int decode, struct h
 {
     const struct array *x = s->array;
     s->text = x->type.kind == HR_STRING || x->type.kind == HR_BYTES;
+    s->utf32 = s->utf32 && x->type.kind == HR_STRING;
     cf_none(x->type.kind, &s->cf);
     if (decode)
         TRY(cf_of_array(x, &s->cf, e));
@@ -134,9 +137,28 @@ static int prepare(struct stream *s, const struct slabs *b, struct hr_error *e)
     return 0;
 }
 
+/* numpy has no 0-d string of variable length: a scalar string is `<U` there, and so it is in the file. */
+static int put_utf32(struct stream *s, const char *text, uint64_t n, struct hr_error *e)
+{
+    const unsigned char *p = (const unsigned char *)text, *end = p + n;
+    while (p < end) {
+        size_t size = utf8_length(p, (size_t)(end - p));
+        uint32_t c = size < 2 ? *p : *p & (0xFFu >> (size + 1));
+        for (size_t i = 1; i < size; i++)
+            c = c << 6 | (p[i] & 0x3F);
+        const unsigned char out[] = {(unsigned char)c, (unsigned char)(c >> 8),
+                                     (unsigned char)(c >> 16), 0};
+        TRY(s->put(s, out, sizeof out, e));
+        p += size ? size : 1;
+    }
+    return 0;
+}
+
 static int put_texts(struct stream *s, const struct region_text *items, const char *data,
                      uint64_t n, struct hr_error *e)
 {
+    if (s->utf32 && !s->array->ndim)
+        return put_utf32(s, data + items->offset, items->size, e);
     for (uint64_t i = 0; i < n; i++) {
         if (s->begun)
             TRY(s->put(s, "", 1, e));
@@ -263,6 +285,7 @@ int hr_archive_cat(struct hr_archive *a, const char *array, enum hr_dtype dtype,
         return error_set(e, HR_EINVAL, "hr_archive_cat: no archive or no array");
     if (!(s.data = mem_alloc(s.cap)))
         return error_nomem(e, s.cap, "an output buffer");
+    s.utf32 = true;
     int rc = stream_box(a, array, &s, 0, NULL, NULL, NULL, dtype, decode, e);
     if (rc >= 0)
         rc = write_all(&s, s.data, s.size, e);

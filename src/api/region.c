@@ -108,6 +108,11 @@ static int fetch(struct region *r, const char *key, struct store_range range,
     return rc;
 }
 
+static int index_error(const struct region *r, int rc, struct hr_error *e)
+{
+    return error_context(e, rc, "%s", archive_url(r->archive));
+}
+
 static int fetch_index(struct region *r, struct hr_error *e)
 {
     const struct where *w = &r->where;
@@ -118,30 +123,41 @@ static int fetch_index(struct region *r, struct hr_error *e)
         return rc;
     struct answer answer = {rc == STORE_MISSING ? ANSWER_MISSING : ANSWER_BYTES, r->stored.data,
                             r->stored.size};
-    return shard_cache_feed(r->indexes, r->array, w, &answer, result.object_size, r->context, e);
+    rc = shard_cache_feed(r->indexes, r->array, w, &answer, result.object_size, r->context, e);
+    return rc < 0 ? index_error(r, rc, e) : 0;
+}
+
+/* Where the chunk lies, with the indexes it takes. */
+static int locate(struct region *r, uint64_t chunk, struct hr_error *e)
+{
+    for (;;) {
+        int rc = array_locate(r->array, r->indexes, chunk, &r->where, e);
+        if (rc < 0)
+            return index_error(r, rc, e);
+        if (r->where.kind != WHERE_INDEX)
+            return 0;
+        TRY(fetch_index(r, e));
+    }
 }
 
 /* Fetch chunk number `chunk` into `stored`. STORE_MISSING: there is none. */
 static int fetch_chunk(struct region *r, uint64_t chunk, struct hr_error *e)
 {
-    struct where *w = &r->where;
+    const struct where *w = &r->where;
     struct store_result result;
-    TRY(array_locate(r->array, r->indexes, chunk, w, e));
-    while (w->kind == WHERE_INDEX) {
-        TRY(fetch_index(r, e));
-        TRY(array_locate(r->array, r->indexes, chunk, w, e));
-    }
+    TRY(locate(r, chunk, e));
     if (w->kind == WHERE_MISSING)
         return STORE_MISSING;
     if (w->kind == WHERE_OBJECT)
         return fetch(r, w->key, (struct store_range){0, 0}, &result, e);
     int rc = fetch(r, w->key, (struct store_range){(int64_t)w->offset, w->length}, &result, e);
     if (rc == STORE_MISSING)
-        return error_set(e, HR_EDATA, "shard %s is gone while it was being read", w->key);
+        return error_set(e, HR_EDATA, "%s/%s: the shard is gone while it was being read",
+                         archive_url(r->archive), w->key);
     if (rc == STORE_OK && r->stored.size != w->length)
-        return error_set(e, HR_EDATA, "shard %s: %llu bytes at offset %llu where %llu are expected",
-                         w->key, (unsigned long long)r->stored.size, (unsigned long long)w->offset,
-                         (unsigned long long)w->length);
+        return error_set(e, HR_EDATA, "%s/%s: %llu bytes at offset %llu where %llu are expected",
+                         archive_url(r->archive), w->key, (unsigned long long)r->stored.size,
+                         (unsigned long long)w->offset, (unsigned long long)w->length);
     return rc;
 }
 
@@ -334,7 +350,7 @@ static int load(struct region *r, uint64_t number, struct hr_error *e)
         return STORE_OK;
     int rc = fetch_chunk(r, number, e);
     if (rc != STORE_OK)
-        return rc < 0 ? chunk_error(r, number, rc, e) : rc;
+        return rc;
     const struct codec_chain *chain;
     TRY(chunk_chain(r, number, &chain, e));
     uint64_t size = codec_chain_decoded_size(chain);
@@ -412,8 +428,7 @@ static int load_text(struct region *r, uint64_t number, uint64_t count, uint64_t
     const struct array *x = r->array;
     const char *data = x->fill_text;
     int rc = fetch_chunk(r, number, e);
-    if (rc < 0)
-        return chunk_error(r, number, rc, e);
+    TRY(rc);
     c->base = r->text_size;
     c->offsets = NULL;
     c->fill_size = x->fill_text_size;
