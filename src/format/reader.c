@@ -2,8 +2,8 @@
  *
  * A round (the root, a wanted path, a walk) pushes tasks; reader_step shows what the top one needs and reader_feed moves it
  * on, so the reader does no I/O, never recurses, and costs what it pushes: a walk is bounded in nodes and depth. Each
- * node is sought as zarr.json first and .zarray/.zgroup after, everywhere: hierarchies of both versions mix, and where both
- * stand side by side v3 is the newer.
+ * node is sought in both versions, for hierarchies mix them: the root as v3 first, for where both stand side by side v3 is
+ * the newer, and what lies below it in the version of the root first.
  *
  * Trust: the documents come from anywhere. Paths are checked before they become keys, documents are capped, a broken
  * document is the problem of its node; only the root's own document is an error of opening. */
@@ -40,6 +40,11 @@ void reader_free(struct reader *r)
     buf_dispose(&r->key);
     mem_free(r->stack);
     mem_free(r);
+}
+
+enum phase reader_first_phase(const struct reader *r)
+{
+    return r->root_format == 2 ? SEEK_ARRAY : SEEK_V3;
 }
 
 int reader_push(struct reader *r, enum phase phase, const char *path, int depth, bool walk,
@@ -92,7 +97,7 @@ static int push_child(struct reader *r, const char *path, const char *name, size
     char *child = arena_printf(&r->nodes.arena, "%s%s%.*s", path, *path ? "/" : "", (int)n, name);
     if (!child)
         return error_nomem(e, n, "a path");
-    return path_is_sound(child) ? reader_push(r, SEEK_V3, child, depth, walk, e) : 0;
+    return path_is_sound(child) ? reader_push(r, reader_first_phase(r), child, depth, walk, e) : 0;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -260,30 +265,34 @@ static int feed_document(struct reader *r, struct task *t, const struct json *do
     }
 }
 
-static int feed_missing(struct reader *r, struct task *t, struct hr_error *e)
+/* What is sought after a document that does not exist. False: nothing is left to try. */
+static bool next_phase(struct reader *r, struct task *t)
 {
     bool root = !*t->path && !r->ready;
     switch (t->phase) {
     case SEEK_V3:
         t->phase = root ? SEEK_CONSOLIDATED : SEEK_ARRAY;
-        return 0;
+        return root || r->root_format != 2;
     case SEEK_CONSOLIDATED:
         t->phase = SEEK_ARRAY;
-        return 0;
+        return true;
     case SEEK_ARRAY:
         t->phase = SEEK_GROUP;
-        return 0;
-    case SEEK_GROUP:
-        if (root) {
-            r->rootless = true;
-            t->phase = LIST_ROOT;
-        } else {
-            pop(r);
-        }
-        return 0;
+        return true;
     default:
-        return feed_v2(r, t, NULL, r->key.data, e);
+        r->rootless |= root;
+        t->phase = root ? LIST_ROOT : SEEK_V3;
+        return root || r->root_format == 2;
     }
+}
+
+static int feed_missing(struct reader *r, struct task *t, struct hr_error *e)
+{
+    if (t->phase == SEEK_ARRAY_ATTRS || t->phase == SEEK_GROUP_ATTRS)
+        return feed_v2(r, t, NULL, r->key.data, e);
+    if (!next_phase(r, t))
+        pop(r);
+    return 0;
 }
 
 static int feed_list(struct reader *r, const struct answer *answer, struct hr_error *e)
@@ -379,7 +388,7 @@ static int show_need(struct reader *r, const struct task *t, struct need *need, 
 static bool skip_known(struct reader *r)
 {
     struct task *t = &r->stack[r->n - 1];
-    if (t->phase != SEEK_V3 || !nodes_knows(&r->nodes, t->path))
+    if (t->phase != reader_first_phase(r) || !nodes_knows(&r->nodes, t->path))
         return false;
     if (nodes_group(&r->nodes, t->path))
         after_group(r, t);
@@ -440,6 +449,11 @@ int reader_groups(const struct reader *r, const struct group **groups)
 const struct array *reader_find(const struct reader *r, const char *path)
 {
     return nodes_array(&r->nodes, path);
+}
+
+const struct array *reader_wanted(const struct reader *r)
+{
+    return r->want.path ? nodes_array(&r->nodes, r->want.path) : NULL;
 }
 
 bool reader_consolidated(const struct reader *r)

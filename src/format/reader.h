@@ -48,7 +48,7 @@ struct array {
     const void *fill;              /* one native-endian item; for strings see fill_text */
     const char *fill_text;
     size_t fill_text_size;
-    bool fill_null;                /* v2 null: undefined, read as zero */
+    bool fill_null;                /* v2 null: undefined, read as zero (times: NaT) */
     const struct codec_chain *chain; /* of the innermost chunk */
     /* rectilinear grid: edges[d] has grid[d] + 1 ascending offsets, NULL for regular dimensions; chunk[d] is then the
      * largest. Chunks of it are decoded by array_chunk_chain. */
@@ -82,6 +82,10 @@ int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *
  * matches. A path "a.field" or "a/field" addresses a field of a struct array when no such array exists. An array whose
  * document cannot be used is found all the same, with its `problem`. */
 int reader_want(struct reader *r, const char *path, struct hr_error *e);
+/* The same for an array that may well be absent, such as a coordinate: no search for fields or near names, consolidated
+ * metadata is believed, and absence is no error. */
+int reader_try(struct reader *r, const char *path, struct hr_error *e);
+const struct array *reader_wanted(const struct reader *r); /* what the last such round found, or NULL */
 /* Likewise, the whole hierarchy (inspect, reports). A store that cannot list gives what can be known without: what was
  * asked for so far, and the images that OME metadata names. */
 int reader_walk(struct reader *r, struct hr_error *e);

@@ -32,6 +32,7 @@ enum stage { WANT_NOTHING, WANT_NODE, WANT_PARENTS, WANT_NAMES, WANT_ROOT_NAMES,
 struct want {
     enum stage stage;
     const char *path;
+    bool brief;       /* may well be absent: no search for fields, no words of help */
     size_t split; /* WANT_PARENTS: path[0 … split) is the parent being tried */
     bool probed;  /* … and has been sought */
     struct near near;
@@ -53,6 +54,9 @@ struct reader {
     struct want want;
 };
 
+/* The document by which a node is sought first: that of the root's version, so that a plain hierarchy costs no request
+ * for documents of the other. */
+enum phase reader_first_phase(const struct reader *r);
 /* One task more. The error names the bound that was met. */
 int reader_push(struct reader *r, enum phase phase, const char *path, int depth, bool walk,
                 struct hr_error *e);

@@ -51,7 +51,9 @@ static int want_error(struct reader *r, struct hr_error *e)
         goto out;
     }
     list_first(r, "", &names);
-    if (names.size)
+    if (nodes_array(&r->nodes, ""))
+        rc = error_set(e, HR_ENOENT, "no array \"%.200s\": this is one array, at the root", path);
+    else if (names.size)
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; arrays here: %s", path, names.data);
     else
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\"", path);
@@ -99,7 +101,7 @@ static int want_parents(struct reader *r, struct hr_error *e)
         } else if (!w->probed && !r->consolidated && !nodes_knows(&r->nodes, parent) &&
                    path_is_sound(parent)) {
             w->probed = true;
-            return reader_push(r, SEEK_V3, parent, 0, false, e);
+            return reader_push(r, reader_first_phase(r), parent, 0, false, e);
         }
     } while (shorten(w));
     w->stage = WANT_NAMES;
@@ -130,6 +132,8 @@ int want_next(struct reader *r, struct hr_error *e)
     case WANT_NODE:
         if (nodes_array(&r->nodes, r->want.path))
             return 1;
+        if (r->want.brief)
+            return 1;
         if (nodes_group(&r->nodes, r->want.path))
             return want_error(r, e);
         r->want.stage = WANT_PARENTS;
@@ -145,7 +149,8 @@ int want_next(struct reader *r, struct hr_error *e)
     }
 }
 
-int reader_want(struct reader *r, const char *path, struct hr_error *e)
+/* Begin the search for `path`, copied and stripped. The caller pushes the first task if it is unknown. */
+static int begin(struct reader *r, const char *path, bool brief, struct hr_error *e)
 {
     reader_forget_round(r);
     if (!r->ready)
@@ -158,14 +163,30 @@ int reader_want(struct reader *r, const char *path, struct hr_error *e)
     char *copy = arena_strndup(&r->nodes.arena, path, n);
     if (!copy)
         return error_nomem(e, n, "a path");
-    r->want = (struct want){.stage = WANT_NODE, .path = copy};
+    r->want = (struct want){.stage = WANT_NODE, .path = copy, .brief = brief};
     near_init(&r->want.near, copy);
-    if (nodes_knows(&r->nodes, copy))
+    return 0;
+}
+
+int reader_want(struct reader *r, const char *path, struct hr_error *e)
+{
+    TRY(begin(r, path, false, e));
+    path = r->want.path;
+    if (nodes_knows(&r->nodes, path))
         return 0;
-    if (!path_is_sound(copy)) {
+    if (!path_is_sound(path)) {
         reader_forget_round(r);
         return error_set(e, HR_ENOENT, "no array \"%.200s\": that is no path within the archive",
-                         copy);
+                         path);
     }
-    return reader_push(r, SEEK_V3, copy, 0, false, e);
+    return reader_push(r, reader_first_phase(r), path, 0, false, e);
+}
+
+int reader_try(struct reader *r, const char *path, struct hr_error *e)
+{
+    TRY(begin(r, path, true, e));
+    path = r->want.path;
+    if (r->consolidated || nodes_knows(&r->nodes, path) || !path_is_sound(path))
+        return 0;
+    return reader_push(r, reader_first_phase(r), path, 0, false, e);
 }

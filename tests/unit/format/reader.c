@@ -185,6 +185,39 @@ static void the_last_component_of_a_path_is_near_enough(void)
     reader_free(r);
 }
 
+static void what_may_be_absent_is_looked_for_briefly(void)
+{
+    struct fake plain = FAKE({".zgroup", V2_GROUP}, {"lat/.zarray", V2_ARRAY("[4]", "[2]")});
+    struct fake whole = FAKE({".zmetadata", "{\"metadata\": {\".zgroup\": " V2_GROUP "}}"});
+    struct reader *r = fake_open(&plain, &e), *c = fake_open(&whole, &e);
+    if (!check(r && c))
+        return;
+    plain.log[0] = '\0';
+    check_eq(reader_try(r, "lon", &e) | fake_finish(&plain, r, &e), READER_READY);
+    check(!reader_wanted(r));
+    check_str(plain.log, "lon/.zarray lon/.zgroup lon/zarr.json");
+    check_eq(reader_try(r, "/lat", &e) | fake_finish(&plain, r, &e), READER_READY);
+    check(reader_wanted(r) && reader_wanted(r) == reader_find(r, "lat"));
+    int requests = whole.requests;
+    check_eq(reader_try(c, "lon", &e) | fake_finish(&whole, c, &e), READER_READY);
+    check(!reader_wanted(c));
+    check_eq(whole.requests, requests);
+    reader_free(r);
+    reader_free(c);
+}
+
+static void a_plain_v2_array_takes_two_requests(void)
+{
+    struct fake f = FAKE({".zgroup", V2_GROUP}, {"lat/.zarray", V2_ARRAY("[4]", "[2]")});
+    struct reader *r = fake_open(&f, &e);
+    if (!check(r != NULL))
+        return;
+    f.log[0] = '\0';
+    check_eq(fake_want(&f, r, "lat", &e), READER_READY);
+    check_str(f.log, "lat/.zarray lat/.zattrs");
+    reader_free(r);
+}
+
 static void a_group_is_no_array_and_says_what_it_holds(void)
 {
     struct fake f = FAKE({"zarr.json", V3_GROUP}, {"g/zarr.json", V3_GROUP},
@@ -396,6 +429,8 @@ int main(void)
     RUN(a_root_without_documents_opens_when_its_children_have_some);
     RUN(a_missing_array_names_near_ones);
     RUN(the_last_component_of_a_path_is_near_enough);
+    RUN(what_may_be_absent_is_looked_for_briefly);
+    RUN(a_plain_v2_array_takes_two_requests);
     RUN(a_group_is_no_array_and_says_what_it_holds);
     RUN(a_bad_array_does_not_spoil_its_siblings);
     RUN(a_broken_root_document_is_an_error_of_opening);
