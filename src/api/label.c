@@ -1,5 +1,6 @@
 #include "api/label.h"
 #include "base/buf.h"
+#include "base/decimal.h"
 #include "base/mem.h"
 #include <math.h>
 #include <stdio.h>
@@ -445,7 +446,7 @@ int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *
                 return error_set(e, HR_EINVAL, "coordinate %s is not uniformly spaced (at index %lld): use hr.steps "
                                  "instead of a lag", c->name, (long long)i);
         }
-        want = strtod(duration, &end);
+        want = decimal_read(duration, &end);
         if (end == duration || *end)
             return error_set(e, HR_EINVAL, "\"%s\" is no number in the unit of coordinate %s", duration, c->name);
     }

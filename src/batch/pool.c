@@ -2,9 +2,10 @@
  * page. Sizes above 2^47 are refused: no address space holds them. Blocks below one page are rounded up to it: the heap
  * serves small things better. */
 #include "batch/pool.h"
+#include <pthread.h>
+#include <stdbool.h>
 #include "base/mem.h"
 #include "base/pages.h"
-#include "base/thread.h"
 
 #define POOL_STEP_BITS 4 /* 16 classes a doubling */
 #define POOL_MIN_BITS  12

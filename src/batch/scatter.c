@@ -137,12 +137,19 @@ static uint64_t items_of(const struct scatter_copy *c)
     return n;
 }
 
-uint64_t scatter_bytes(const struct scatter *s)
+void scatter_span(const struct scatter *s, uint64_t *first, uint64_t *end)
 {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < s->n_copies; i++)
-        bytes += items_of(&s->copies[i]) * s->copies[i].part->convert.from_item;
-    return bytes;
+    *first = UINT64_MAX;
+    *end = 0;
+    for (size_t i = 0; i < s->n_copies; i++) {
+        const struct scatter_copy *c = &s->copies[i];
+        uint64_t last = c->from + c->part->convert.from_item;
+        for (int d = 0; d < c->ndim; d++)
+            last += (c->count[d] - 1) * (uint64_t)c->from_stride[d];
+        *first = c->from < *first ? c->from : *first;
+        *end = last > *end ? last : *end;
+    }
+    *first = *first < *end ? *first : *end;
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------------------------- */

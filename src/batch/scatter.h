@@ -53,8 +53,8 @@ int scatter_add_sample(struct scatter *s, const struct scatter_part *p, const st
 
 /* 1: s->runs says it all; 0: go through the decoded chunk; < 0: out of memory. */
 int scatter_runs(struct scatter *s, struct hr_error *e);
-/* Bytes that the pieces cover (once each). */
-uint64_t scatter_bytes(const struct scatter *s);
+/* The bytes of the chunk between the first and the last that any piece wants: [*first, *end). */
+void scatter_span(const struct scatter *s, uint64_t *first, uint64_t *end);
 /* HR_EDATA when a value does not exist in the tensor's type. */
 int scatter_from(const struct scatter *s, const void *decoded, bool stream, struct hr_error *e);
 void scatter_fill(const struct scatter *s);

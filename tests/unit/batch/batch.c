@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "batch/batch.h"
-#include "tests/t.h"
+#include "t.h"
 
 static struct batch_layout *two_views(uint64_t rows)
 {

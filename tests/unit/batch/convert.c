@@ -3,7 +3,7 @@
 #include <math.h>
 #include "batch/kernels.h"
 #include "codec/dtype.h"
-#include "tests/t.h"
+#include "t.h"
 
 #define N 4000
 

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "batch/pool.h"
-#include "tests/t.h"
+#include "t.h"
 
 #define MB (1u << 20)
 

@@ -1,7 +1,7 @@
 /* Pieces of a chunk on their way into rows, against a naive walk over every item. */
 #include "base/mem.h"
 #include "batch/scatter.h"
-#include "tests/t.h"
+#include "t.h"
 
 static struct scatter_part plain_part(enum hr_dtype t, uint32_t item)
 {
@@ -64,7 +64,9 @@ static void a_whole_chunk_becomes_one_run(void)
     check_eq(scatter_runs(&s, NULL), 1);
     check_eq(s.n_runs, 1);
     check_eq(s.runs[0].bytes, 8 * 2400);
-    check_eq(scatter_bytes(&s), 8 * 2400);
+    uint64_t first, end;
+    scatter_span(&s, &first, &end);
+    check(first == 0 && end == 8 * 2400);
     mem_free(rows);
     scatter_dispose(&s);
 }
@@ -222,6 +224,10 @@ static void a_field_of_a_struct_is_taken_out_of_its_items(void)
     check_eq(scatter_from(&s, chunk, false, NULL), 0);
     for (int i = 0; i < 10; i++)
         check(row[i] == 4 + 3 * i);
+    uint64_t first, end;
+    scatter_span(&s, &first, &end);
+    check_eq(first, 4 * 7 + 3);
+    check_eq(end, (4 + 9 * 3) * 7 + 3 + 2);
     scatter_dispose(&s);
 }
 

@@ -1,0 +1,302 @@
+/* Loaders: a plan, a driver that carries it out, and where the consumer is.
+ *
+ * The position belongs to the consumer: what it has received, not what is under way. Setting it (set_epoch, rewind, a
+ * state) only notes it; the driver is sent there by the next call that wants a batch, so that positions can be set at no
+ * cost. The end of an epoch is an answer of its own, after which the next epoch starts by itself. A failed batch is answered
+ * again and again until the position is set anew: nothing is ever skipped in silence. */
+#include "api/loader.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/archive.h"
+#include "api/runtime.h"
+#include "base/mem.h"
+
+#define JOIN_LOCAL   (1u << 20)
+#define JOIN_REMOTE  (16u << 20)
+#define JOB_BYTES    (512u << 10) /* ≥ 150 µs of decoding at 3 GB/s */
+#define JOB_CHUNKS   64
+#define FETCHES      128
+#define INDEX_BYTES  (64u << 20)
+#define TABLES_SHARE 16 /* of the budget, at most, for indexes and for joined reads */
+
+/* ---- building -------------------------------------------------------------------------------------------------------- */
+
+static int options_check(const struct hr_loader_options *o, struct hr_error *e)
+{
+    if (o->size < sizeof *o)
+        return error_set(e, HR_EINVAL, "loader options: set them up with HR_LOADER_OPTIONS");
+    if ((o->n > 0) == (o->global_batch > 0) || o->n < 0 || o->global_batch < 0)
+        return error_set(e, HR_EINVAL,
+                         "give either n (rows per rank) or global_batch, one of them and positive");
+    if (o->spread < 0 || o->block < 0 || o->streams < 0 || o->world < 0 || o->rank < 0 ||
+        (o->world && o->rank >= o->world))
+        return error_set(e, HR_EINVAL,
+                         "rank %" PRId64 " of %" PRId64 ", spread, block or streams: out of range",
+                         o->rank, o->world);
+    if (o->shuffle < 0 || o->shuffle > HR_SHUFFLE_GLOBAL || o->remainder < 0 ||
+        o->remainder > HR_WRAP || o->missing < 0 || o->missing > HR_MISSING_ERROR ||
+        o->on_error < 0 || o->on_error > HR_ON_ERROR_MASK)
+        return error_set(e, HR_EINVAL, "shuffle, remainder, missing or on_error: no such choice");
+    if (o->order && o->order != PLAN_ORDER_VERSION)
+        return error_set(e, HR_EUNSUPPORTED,
+                         "order version %" PRId64 " is not known: this library has version %d",
+                         o->order, PLAN_ORDER_VERSION);
+    return 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Memory besides the engine's own: the plan, indexes of shards, buffers of joined reads. */
+static void engine_configure(const struct wiring *w, const struct hr_loader_options *o,
+                             const struct plan *plan, const struct store *store, unsigned workers,
+                             struct driver_config *c)
+{
+    struct engine_config *g = &c->engine;
+    bool remote = !store_blocking(store), sharded = false;
+    for (int i = 0; i < w->samples->n_arrays; i++)
+        sharded |= w->arrays[i]->shard != NULL;
+    g->budget = o->memory ? o->memory : runtime_default_memory();
+    uint64_t part = g->budget / TABLES_SHARE;
+    c->index_bytes = sharded ? least(part, INDEX_BYTES) : 0;
+    g->join_bytes = remote ? JOIN_REMOTE : sharded ? least(part / workers, JOIN_LOCAL) : JOIN_LOCAL;
+    g->tables =
+        plan_facts(plan)->table_bytes + w->arena.total + w->samples->arena.total + c->index_bytes;
+    g->tables += sharded && !remote ? workers * g->join_bytes : 0;
+    g->fetches = FETCHES;
+    g->job_bytes = JOB_BYTES;
+    g->job_chunks = JOB_CHUNKS;
+    g->keep = true;
+}
+
+static void release_wiring(void *w)
+{
+    wiring_free(w);
+    runtime_workers_done();
+}
+
+static int build_driver(struct wiring *w, const struct hr_loader_options *o, struct plan *plan,
+                        struct driver **driver, struct hr_error *e)
+{
+    struct driver_config c = {.plan = plan,
+                              .store = archive_store(w->samples->archive),
+                              .arrays = w->arrays,
+                              .parts = w->parts,
+                              .mask = o->on_error == HR_ON_ERROR_MASK,
+                              .missing_is_error = o->missing == HR_MISSING_ERROR,
+                              .log = runtime_log,
+                              .release = release_wiring,
+                              .arg = w,
+                              .process = runtime_process()};
+    TRY(batch_layout_new(w->tensors, w->samples->n_views, plan_facts(plan)->rows, &c.layout, e));
+    int rc = runtime_workers(&c.workers, e);
+    if (rc >= 0) {
+        engine_configure(w, o, plan, c.store, workers_count(c.workers), &c);
+        rc = driver_open(&c, driver, e);
+        if (rc < 0)
+            runtime_workers_done();
+    }
+    batch_layout_unref(c.layout);
+    return rc;
+}
+
+int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
+                 const struct plan_state *resumed, struct plan **plan, struct driver **driver,
+                 struct hr_error *e)
+{
+    struct wiring *w;
+    struct plan_config c;
+    TRY(wiring_new(s, o, &w, e));
+    wiring_plan_config(w, o, resumed, &c);
+    int rc = plan_open(&c, plan, e);
+    if (rc < 0) {
+        wiring_free(w);
+        return rc;
+    }
+    if (resumed)
+        rc = state_check(resumed, *plan, true, e);
+    if (rc >= 0)
+        rc = build_driver(w, o, *plan, driver, e);
+    if (rc < 0) {
+        plan_unref(*plan);
+        wiring_free(w);
+    }
+    return rc;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------------- */
+
+int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, struct hr_loader **out,
+                   struct hr_error *e)
+{
+    if (!s || !o || !out)
+        return error_set(e, HR_EINVAL, "loader: no samples, no options or no place for the loader");
+    TRY(options_check(o, e));
+    struct hr_loader *l = mem_zalloc(sizeof *l);
+    if (!l)
+        return error_nomem(e, sizeof *l, "a loader");
+    l->refs = 1;
+    l->process = *runtime_process();
+    l->options = *o;
+    l->opened_ns = clock_ns();
+    int rc = loader_build(s, o, NULL, &l->engine.plan, &l->engine.driver, e);
+    if (rc < 0) {
+        mem_free(l);
+        return rc;
+    }
+    pthread_mutex_init(&l->mutex, NULL);
+    l->samples = hr_samples_ref(s);
+    *out = l;
+    return 0;
+}
+
+int loader_check(const struct hr_loader *l, struct hr_error *e)
+{
+    if (l->process == *runtime_process())
+        return 0;
+    return error_set(e, HR_EFORK,
+                     "the loader was opened before this process was forked; open a new one here");
+}
+
+int loader_engine(struct hr_loader *l, struct plan **plan, struct driver **driver,
+                  struct hr_error *e)
+{
+    TRY(loader_check(l, e));
+    pthread_mutex_lock(&l->mutex);
+    *plan = plan_ref(l->engine.plan);
+    *driver = driver_ref(l->engine.driver);
+    pthread_mutex_unlock(&l->mutex);
+    return 0;
+}
+
+void loader_replace(struct hr_loader *l, struct plan *plan, struct driver *driver)
+{
+    pthread_mutex_lock(&l->mutex);
+    struct plan *old_plan = l->engine.plan;
+    struct driver *old = l->engine.driver;
+    l->engine.plan = plan;
+    l->engine.driver = driver;
+    bool closed = l->closed;
+    pthread_mutex_unlock(&l->mutex);
+    if (closed)
+        driver_close(driver);
+    driver_close(old);
+    driver_unref(old);
+    plan_unref(old_plan);
+}
+
+void loader_move(struct hr_loader *l, uint64_t epoch, uint64_t step)
+{
+    l->consumer.epoch = epoch;
+    l->consumer.step = step;
+    l->consumer.started = false;
+    l->consumer.failed.code = 0;
+}
+
+void hr_loader_close(struct hr_loader *l)
+{
+    struct plan *plan;
+    struct driver *driver;
+    if (!l || loader_engine(l, &plan, &driver, NULL) < 0)
+        return;
+    pthread_mutex_lock(&l->mutex);
+    l->closed = true;
+    pthread_mutex_unlock(&l->mutex);
+    driver_close(driver);
+    driver_unref(driver);
+    plan_unref(plan);
+}
+
+struct hr_loader *hr_loader_ref(struct hr_loader *l)
+{
+    __atomic_add_fetch(&l->refs, 1, __ATOMIC_RELAXED);
+    return l;
+}
+
+void hr_loader_unref(struct hr_loader *l)
+{
+    if (!l || __atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) || loader_check(l, NULL) < 0)
+        return;
+    driver_close(l->engine.driver);
+    driver_unref(l->engine.driver);
+    plan_unref(l->engine.plan);
+    hr_samples_unref(l->samples);
+    pthread_mutex_destroy(&l->mutex);
+    mem_free(l);
+}
+
+/* ---- consuming ---------------------------------------------------------------------------------------------------------- */
+
+/* Errors after which the same call may go on. */
+static bool passes(int code)
+{
+    return code == HR_ETIMEOUT || code == HR_ECANCELED || code == HR_ECLOSED;
+}
+
+int hr_loader_poll(struct hr_loader *l, int64_t timeout_ms, int (*interrupted)(void *), void *arg,
+                   struct hr_batch **out, struct hr_error *e)
+{
+    struct hr_error why = {0};
+    *out = NULL;
+    TRY(loader_check(l, e));
+    if (l->consumer.failed.code) {
+        if (e)
+            *e = l->consumer.failed;
+        return l->consumer.failed.code;
+    }
+    if (l->consumer.step >= plan_steps(l->engine.plan, l->consumer.epoch)) {
+        loader_move(l, l->consumer.epoch + 1, 0);
+        return 0;
+    }
+    if (!l->consumer.started) {
+        pthread_mutex_lock(&l->mutex);
+        l->first_ns = l->first_ns ? l->first_ns : clock_ns();
+        pthread_mutex_unlock(&l->mutex);
+        driver_start(l->engine.driver, l->consumer.epoch, l->consumer.step);
+        l->consumer.started = true;
+    }
+    uint64_t deadline = timeout_ms < 0 ? 0 : clock_ns() + (uint64_t)timeout_ms * 1000000 + 1;
+    int rc = driver_next(l->engine.driver, deadline, interrupted, arg, out, &why);
+    if (rc == 1) {
+        l->consumer.step++;
+        return 1;
+    }
+    if (!passes(rc))
+        l->consumer.failed = why;
+    if (e)
+        *e = why;
+    return rc;
+}
+
+int hr_loader_next(struct hr_loader *l, int64_t timeout_ms, struct hr_batch **out,
+                   struct hr_error *e)
+{
+    return hr_loader_poll(l, timeout_ms, NULL, NULL, out, e);
+}
+
+int hr_loader_steps(struct hr_loader *l, int64_t *steps, struct hr_error *e)
+{
+    TRY(loader_check(l, e));
+    *steps = (int64_t)plan_facts(l->engine.plan)->steps;
+    return 0;
+}
+
+int hr_loader_set_epoch(struct hr_loader *l, int64_t epoch, struct hr_error *e)
+{
+    TRY(loader_check(l, e));
+    if (epoch < 0)
+        return error_set(e, HR_EINVAL, "epoch %" PRId64 ": epochs count from 0", epoch);
+    loader_move(l, (uint64_t)epoch, 0);
+    return 0;
+}
+
+int hr_loader_rewind(struct hr_loader *l, struct hr_error *e)
+{
+    TRY(loader_check(l, e));
+    loader_move(l, l->consumer.epoch + 1, 0);
+    return 0;
+}

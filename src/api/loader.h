@@ -1,0 +1,57 @@
+/* The loader as the files of api/ see it: loader.c (life and consumption), wiring.c (what the driver needs of samples),
+ * loader_state.c (resuming), loader_report.c (plan and stats). */
+#ifndef API_LOADER_H
+#define API_LOADER_H
+#include <pthread.h>
+
+#include "api/samples.h"
+#include "plan/state.h"
+#include "run/driver.h"
+
+/* Everything the driver looks at besides the plan; it lives until the driver has ended. */
+struct wiring {
+    struct samples_plan *samples;
+    const struct array **arrays;  /* one per array of the plan */
+    struct scatter_part *parts;   /* one per part */
+    struct batch_tensor *tensors; /* one per view */
+    struct arena arena;
+};
+int wiring_new(struct hr_samples *s, const struct hr_loader_options *o, struct wiring **out,
+               struct hr_error *e);
+void wiring_free(struct wiring *w);
+/* Options and wiring → the planner's configuration. `resumed` may be NULL. */
+void wiring_plan_config(const struct wiring *w, const struct hr_loader_options *o,
+                        const struct plan_state *resumed, struct plan_config *out);
+
+struct hr_loader {
+    int refs; /* atomic */
+    uint32_t process;
+    struct hr_samples *samples;
+    struct hr_loader_options options;
+    struct {                    /* by the consumer's thread */
+        uint64_t epoch, step;   /* the next batch that it has not received */
+        bool started;           /* the driver is on its way to it */
+        struct hr_error failed; /* answered until the position is set anew */
+    } consumer;
+    pthread_mutex_t mutex;        /* `engine` is replaced when a state brings other options */
+    bool closed;                  /* under it */
+    uint64_t opened_ns, first_ns; /* … when it was opened, and first asked for a batch */
+    struct {
+        struct plan *plan;
+        struct driver *driver;
+    } engine;
+};
+
+/* Plan and driver for options (and a state to resume from). */
+int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
+                 const struct plan_state *resumed, struct plan **plan, struct driver **driver,
+                 struct hr_error *e);
+/* References to what is there now; HR_EFORK in a forked child. */
+int loader_engine(struct hr_loader *l, struct plan **plan, struct driver **driver,
+                  struct hr_error *e);
+int loader_check(const struct hr_loader *l, struct hr_error *e);
+/* From now on these; the position is set. */
+void loader_replace(struct hr_loader *l, struct plan *plan, struct driver *driver);
+void loader_move(struct hr_loader *l, uint64_t epoch, uint64_t step);
+
+#endif

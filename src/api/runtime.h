@@ -1,0 +1,28 @@
+/* What a process has once: worker threads, network threads, log lines, and whether it was forked.
+ *
+ * The only mutable global of the library lives in runtime.c. Threads start with the first loader or remote archive that
+ * needs them and end with the last. In a forked child the parent's threads and locks are forgotten, not used: objects
+ * of the parent see that `*runtime_process()` has changed and answer HR_EFORK; new objects get threads of their own. */
+#ifndef API_RUNTIME_H
+#define API_RUNTIME_H
+#include "run/workers.h"
+
+struct net;
+
+/* Changes in a forked child; compare with the value at an object's birth. */
+const uint32_t *runtime_process(void);
+
+/* The shared workers; counted: give them back with runtime_workers_done. */
+int runtime_workers(struct workers **out, struct hr_error *e);
+void runtime_workers_done(void);
+/* The shared network threads, likewise. */
+int runtime_net(struct net **out, struct hr_error *e);
+void runtime_net_done(void);
+
+void runtime_log(int level, const char *text);
+
+unsigned runtime_local_ranks(
+    void); /* processes of this job on this machine, as the launcher says; at least 1 */
+uint64_t runtime_default_memory(void); /* budget of a loader that was given none */
+
+#endif

@@ -1,0 +1,148 @@
+/* Samples → what planner and driver work from: arrays, parts with their conversions and fill items, tensors.
+ *
+ * Here the packing of an array (format/cf.h) meets the type of the tensor: the chosen conversion, and what an absent chunk
+ * becomes under `missing=`, are settled before anything is read, so that a loader that opens cannot fail on types. */
+#include <string.h>
+
+#include "api/archive.h"
+#include "api/loader.h"
+#include "base/mem.h"
+
+static bool is_number(enum hr_dtype t)
+{
+    return t >= HR_BOOL && t <= HR_F64;
+}
+
+static void fill_conversion(const struct samples_source *s, const struct samples_tensor *t,
+                            uint64_t to_item, struct convert *c)
+{
+    const struct cf *cf = &s->cf;
+    bool decoded = t->decode && is_number(s->array->type.kind);
+    *c = (struct convert){.from = decoded ? cf->packed : s->array->type.kind,
+                          .to = t->dtype,
+                          .from_item = (uint32_t)s->array->type.item_size,
+                          .to_item = (uint32_t)to_item,
+                          .scale = 1};
+    if (!decoded)
+        return;
+    c->scaled = cf->scaled;
+    c->scale = cf->scale;
+    c->offset = cf->offset;
+    c->n_missing = cf->n_missing;
+    for (int i = 0; i < cf->n_missing; i++)
+        memcpy(&c->missing[i], &cf->missing[i], sizeof c->missing[i]);
+}
+
+_Static_assert(sizeof(union convert_number) == sizeof(union cf_number) &&
+                   CONVERT_MAX_MISSING >= CF_MAX_MISSING,
+               "missing values are handed from format to batch as they are");
+
+static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
+{
+    const struct plan_part *part = &w->samples->parts[p];
+    const struct samples_source *s = &w->samples->sources[part->array];
+    const struct samples_tensor *t = &w->samples->tensors[part->view];
+    struct scatter_part *out = &w->parts[p];
+    const struct array *x = s->array;
+    fill_conversion(s, t, w->samples->views[part->view].item, &out->convert);
+    int rc = convert_init(&out->convert, e);
+    if (rc < 0)
+        return error_context(e, rc, "view %s, array %s", t->name, x->path);
+    out->from_step = x->field_stride ? x->field_stride : x->type.item_size;
+    out->from_skip = x->field_stride ? x->field_offset : 0;
+    uint64_t item = out->convert.to_item;
+    void *fill = arena_alloc(&w->arena, item < 16 ? 16 : item);
+    if (!fill)
+        return error_nomem(e, item, "a fill value");
+    out->fill = fill;
+    bool nan = missing == HR_MISSING_NAN;
+    if (convert_fill(&out->convert, x->fill, nan, fill))
+        return 0;
+    if (nan)
+        return error_set(e, HR_EINVAL,
+                         "missing=\"nan\": view %s has no NaN in %s; give it a float dtype",
+                         t->name, hr_dtype_name(t->dtype));
+    return error_set(e, HR_EINVAL,
+                     "view %s, array %s: the fill value does not exist in %s; give a wider dtype",
+                     t->name, x->path, hr_dtype_name(t->dtype));
+}
+
+static int wire(struct wiring *w, const struct hr_loader_options *o, struct hr_error *e)
+{
+    const struct samples_plan *s = w->samples;
+    w->arrays = arena_array(&w->arena, (size_t)s->n_arrays, sizeof *w->arrays);
+    w->parts = arena_array(&w->arena, (size_t)s->n_parts, sizeof *w->parts);
+    w->tensors = arena_array(&w->arena, (size_t)s->n_views, sizeof *w->tensors);
+    if (!w->arrays || !w->parts || !w->tensors)
+        return error_nomem(e, (uint64_t)s->n_parts * sizeof *w->parts, "a loader's tables");
+    for (int i = 0; i < s->n_arrays; i++)
+        w->arrays[i] = s->sources[i].array;
+    for (int i = 0; i < s->n_views; i++) {
+        const struct samples_tensor *t = &s->tensors[i];
+        w->tensors[i] = (struct batch_tensor){
+            .name = t->name, .dtype = t->dtype, .ndim = t->ndim, .item = s->views[i].item};
+        memcpy(w->tensors[i].shape, t->shape, sizeof w->tensors[i].shape);
+    }
+    for (int p = 0; p < s->n_parts; p++)
+        TRY(wire_part(w, p, o->missing, e));
+    return 0;
+}
+
+int wiring_new(struct hr_samples *s, const struct hr_loader_options *o, struct wiring **out,
+               struct hr_error *e)
+{
+    struct wiring *w = mem_zalloc(sizeof *w);
+    if (!w)
+        return error_nomem(e, sizeof *w, "a loader's tables");
+    arena_init(&w->arena);
+    int rc = samples_plan_open(s, (enum hr_dtype)o->dtype, &w->samples, e);
+    if (rc >= 0)
+        rc = wire(w, o, e);
+    if (rc < 0) {
+        wiring_free(w);
+        return rc;
+    }
+    *out = w;
+    return 0;
+}
+
+void wiring_free(struct wiring *w)
+{
+    samples_plan_free(w->samples);
+    arena_dispose(&w->arena);
+    mem_free(w);
+}
+
+void wiring_plan_config(const struct wiring *w, const struct hr_loader_options *o,
+                        const struct plan_state *resumed, struct plan_config *out)
+{
+    const struct samples_plan *s = w->samples;
+    *out = (struct plan_config){.arrays = s->arrays,
+                                .n_arrays = s->n_arrays,
+                                .views = s->views,
+                                .n_views = s->n_views,
+                                .parts = s->parts,
+                                .n_parts = s->n_parts,
+                                .axis = s->axis,
+                                .first = s->first,
+                                .last = s->last,
+                                .filter = s->filter,
+                                .shuffle = o->shuffle,
+                                .remainder = o->remainder,
+                                .seed = o->seed,
+                                .spread = (uint64_t)o->spread,
+                                .block = (uint64_t)o->block,
+                                .streams = (uint64_t)o->streams,
+                                .rows = (uint64_t)o->n,
+                                .global_batch = (uint64_t)o->global_batch,
+                                .rank = (uint64_t)(o->world ? o->rank : 0),
+                                .world = (uint64_t)(o->world ? o->world : 1),
+                                .archive_hash = s->archive_hash,
+                                .views_hash = s->views_hash};
+    if (!resumed)
+        return;
+    uint64_t batch = o->global_batch ? (uint64_t)o->global_batch : out->rows * out->world;
+    uint64_t share = batch / (resumed->streams ? resumed->streams : 1);
+    out->offset_epoch = resumed->epoch;
+    out->offset = share ? resumed->position % share : 0;
+}

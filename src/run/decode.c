@@ -1,0 +1,302 @@
+/* The last stretch of a chunk: decoded, converted and scattered in one go, or filled where it does not exist, or failed.
+ *
+ * Which way a chunk takes: held for later → decoded into memory of its own and copied from there; plain pieces that no two
+ * rows share → the decoder writes the rows itself (in place, when the chunk is one piece); anything else → decoded to the
+ * job's scratch and converted from there. All give the same bytes. Rows of different chunks are disjoint, so nothing
+ * here locks; a batch's `filled`, `masked` and `valid` are the only things two workers may touch, with atomics. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "run/job.h"
+
+/* ---- buffers of a job ---------------------------------------------------------------------------------------------- */
+
+static uint64_t array_decoded(const struct driver *d, uint32_t array)
+{
+    return d->fixed.config->arrays[array].decoded;
+}
+
+void *job_decoded(struct job *j)
+{
+    if (j->decoded)
+        return j->decoded;
+    for (uint32_t i = 0; i < j->n; i++) {
+        uint64_t bytes = array_decoded(j->driver, j->chunks[i].array);
+        j->decoded_bytes = bytes > j->decoded_bytes ? bytes : j->decoded_bytes;
+    }
+    j->decoded = pool_get(j->driver->fixed.pool, j->decoded_bytes);
+    return j->decoded;
+}
+
+void *job_compressed(struct job *j, uint64_t bytes)
+{
+    if (j->compressed && bytes <= j->compressed_bytes)
+        return j->compressed;
+    pool_put(j->driver->fixed.pool, j->compressed, j->compressed_bytes);
+    j->compressed = pool_get(j->driver->fixed.pool, bytes);
+    j->compressed_bytes = j->compressed ? bytes : 0;
+    return j->compressed;
+}
+
+void job_buffers_free(struct job *j)
+{
+    struct pool *pool = j->driver->fixed.pool;
+    pool_put(pool, j->compressed, j->compressed_bytes);
+    pool_put(pool, j->decoded, j->decoded_bytes);
+    j->compressed = j->decoded = NULL;
+    j->compressed_bytes = j->decoded_bytes = 0;
+}
+
+/* ---- pieces --------------------------------------------------------------------------------------------------------- */
+
+int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
+{
+    const struct driver *d = j->driver;
+    const struct engine_chunk *c = &j->chunks[i];
+    const struct plan_part *parts = d->fixed.config->parts;
+    scatter_clear(&w->scatter);
+    for (uint32_t p = 0; p < c->n_pieces; p++) {
+        const struct engine_piece *piece = &c->pieces[p];
+        char *row = batch_row(j->slots[piece->slot], parts[piece->part].view, piece->row);
+        TRY(scatter_add_sample(&w->scatter, &d->fixed.c.parts[piece->part], d->fixed.c.plan,
+                               (int)piece->part, piece->id, c->chunk, row, e));
+    }
+    return 0;
+}
+
+/* Call `f` once for each batch that has pieces of the chunk (pieces of a batch lie together). */
+static void each_batch(struct job *j, uint32_t i, void (*f)(struct hr_batch *b))
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    for (uint32_t p = 0; p < c->n_pieces; p++)
+        if (!p || c->pieces[p].slot != c->pieces[p - 1].slot)
+            f(j->slots[c->pieces[p].slot]);
+}
+
+static void count_filled(struct hr_batch *b)
+{
+    __atomic_add_fetch(&b->filled, 1, __ATOMIC_RELAXED);
+}
+
+static void uncount_filled(struct hr_batch *b)
+{
+    __atomic_sub_fetch(&b->filled, 1, __ATOMIC_RELAXED);
+}
+
+static void uncount_masked(struct hr_batch *b)
+{
+    __atomic_sub_fetch(&b->masked, 1, __ATOMIC_RELAXED);
+}
+
+void decode_undo(struct job *j)
+{
+    for (uint32_t i = 0; i < j->n; i++) {
+        struct chunk_state *s = &j->states[i];
+        if (s->masked)
+            each_batch(j, i, uncount_masked);
+        else if (s->missing)
+            each_batch(j, i, uncount_filled);
+        pool_put(j->driver->fixed.pool, s->held.memory, s->held.bytes);
+        s->held = (struct held){0};
+    }
+}
+
+static void count_masked(struct hr_batch *b)
+{
+    __atomic_add_fetch(&b->masked, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- failure and absence -------------------------------------------------------------------------------------------- */
+
+/* "t2m/c/17/0/0", or "(17, 0, 0) in shard t2m/c/1/0/0". */
+static void chunk_name(struct job *j, uint32_t i, struct buf *out)
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    const struct array *x = j->driver->fixed.c.arrays[c->array];
+    struct where where = {.key = ""};
+    index_locate(j->driver, x, c->chunk, &where, NULL);
+    if (x->shard) {
+        uint64_t rest = c->chunk, at[HR_MAX_DIMS];
+        for (int d = x->ndim - 1; d >= 0; d--) {
+            at[d] = rest % x->grid[d];
+            rest /= x->grid[d];
+        }
+        for (int d = 0; d < x->ndim; d++)
+            buf_printf(out, "%s%" PRIu64, d ? ", " : "(", at[d]);
+        buf_puts(out, ") in shard ");
+    }
+    buf_puts(out, where.key);
+}
+
+static void name_failure(struct job *j, uint32_t i, const struct hr_error *why, struct hr_error *e,
+                         char *name, size_t n)
+{
+    struct buf text;
+    buf_init(&text);
+    chunk_name(j, i, &text);
+    *e = *why;
+    error_context(e, why->code, "chunk %s of %s", text.data ? text.data : "?",
+                  store_url(j->driver->fixed.c.store));
+    snprintf(name, n, "%s", text.data ? text.data : "?");
+    buf_dispose(&text);
+}
+
+static bool can_be_masked(const struct driver *d, int code)
+{
+    return d->fixed.c.mask && code != HR_ENOMEM && code != HR_ECANCELED && code != HR_EINTERNAL;
+}
+
+static void mask_rows(struct job *j, uint32_t i)
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    for (uint32_t p = 0; p < c->n_pieces; p++)
+        __atomic_store_n(&j->slots[c->pieces[p].slot]->valid[c->pieces[p].row], 0,
+                         __ATOMIC_RELAXED);
+    each_batch(j, i, count_masked);
+}
+
+void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_error *why)
+{
+    struct driver *d = j->driver;
+    struct chunk_state *s = &j->states[i];
+    struct hr_error e;
+    char name[DRIVER_NAME_BYTES];
+    pool_put(d->fixed.pool, s->held.memory, s->held.bytes);
+    s->held = (struct held){.kind = HELD_FAILED};
+    name_failure(j, i, why, &e, name, sizeof name);
+    if (can_be_masked(d, why->code) && decode_collect(j, w, i, NULL) == 0) {
+        scatter_fill(&w->scatter);
+        mask_rows(j, i);
+        s->masked = 1;
+        pthread_mutex_lock(&d->synced.mutex);
+        memcpy(d->synced.masked[d->synced.n_masked++ % DRIVER_MASKED_NAMES], name, sizeof name);
+        pthread_mutex_unlock(&d->synced.mutex);
+        driver_log(d, 30, "masked: %s", e.text);
+        return;
+    }
+    s->result = CHUNK_FAILED;
+    if (!j->error.code)
+        j->error = e;
+}
+
+void decode_missing(struct job *j, struct worker *w, uint32_t i)
+{
+    struct hr_error e;
+    struct chunk_state *s = &j->states[i];
+    s->missing = 1;
+    if (j->driver->fixed.c.missing_is_error) {
+        error_set(&e, HR_EDATA, "is missing; missing=\"fill\" would take the fill value");
+        decode_failed(j, w, i, &e);
+        return;
+    }
+    int rc = decode_collect(j, w, i, &e);
+    if (rc < 0) {
+        decode_failed(j, w, i, &e);
+        return;
+    }
+    scatter_fill(&w->scatter);
+    each_batch(j, i, count_filled);
+    s->held = (struct held){.kind = HELD_MISSING};
+}
+
+/* ---- decoding -------------------------------------------------------------------------------------------------------- */
+
+int decode_items(struct job *j, struct worker *w, const void *items, struct hr_error *e)
+{
+    return scatter_from(&w->scatter, items, j->driver->fixed.stream, e);
+}
+
+static int decode_and_hold(struct job *j, struct worker *w, uint32_t i,
+                           const struct codec_chain *chain, const void *data, uint64_t n,
+                           struct hr_error *e)
+{
+    struct held *h = &j->states[i].held;
+    uint64_t bytes = codec_chain_decoded_size(chain);
+    void *memory = pool_get(j->driver->fixed.pool, bytes);
+    if (!memory)
+        return error_nomem(e, bytes, "a decoded chunk");
+    *h = (struct held){.kind = HELD_ITEMS, .memory = memory, .bytes = bytes};
+    TRY(codec_chain_decode(chain, w->codec, data, n, memory, e));
+    return decode_items(j, w, memory, e);
+}
+
+static int decode_and_scatter(struct job *j, struct worker *w, uint32_t i,
+                              const struct codec_chain *chain, const void *data, uint64_t n,
+                              struct hr_error *e)
+{
+    struct scatter *s = &w->scatter;
+    int as_runs = scatter_runs(s, e);
+    TRY(as_runs);
+    if (as_runs && s->n_runs == 1 && s->runs[0].bytes == codec_chain_decoded_size(chain))
+        return codec_chain_decode(chain, w->codec, data, n, s->runs[0].to, e);
+    void *decoded = job_decoded(j);
+    if (!decoded)
+        return error_nomem(e, j->decoded_bytes, "a decoded chunk");
+    if (as_runs)
+        return codec_chain_scatter(chain, w->codec, data, n, s->runs, s->n_runs, decoded,
+                                   j->driver->fixed.stream, e);
+    TRY(codec_chain_decode(chain, w->codec, data, n, decoded, e));
+    return decode_items(j, w, decoded, e);
+}
+
+static int decode_chunk(struct job *j, struct worker *w, uint32_t i, const void *data, uint64_t n,
+                        struct hr_error *e)
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    const struct array *x = j->driver->fixed.c.arrays[c->array];
+    struct arena
+        arena; /* for the chain of a chunk with a shape of its own, under a rectilinear grid */
+    if (!w->codec)
+        return error_nomem(e, 0, "a decoder");
+    TRY(decode_collect(j, w, i, e));
+    arena_init(&arena);
+    const struct codec_chain *chain =
+        x->edges ? array_chunk_chain(x, c->chunk, &arena, e) : x->chain;
+    int rc = !chain                      ? (e->code ? e->code : HR_ENOMEM)
+             : c->hold != ENGINE_NO_HOLD ? decode_and_hold(j, w, i, chain, data, n, e)
+                                         : decode_and_scatter(j, w, i, chain, data, n, e);
+    j->counts.decoded_bytes += chain ? codec_chain_decoded_size(chain) : 0;
+    arena_dispose(&arena);
+    return rc;
+}
+
+void decode_stored(struct job *j, struct worker *w, uint32_t i, const void *data, uint64_t n)
+{
+    struct hr_error e = {0};
+    uint64_t start = clock_ns();
+    if (decode_chunk(j, w, i, data, n, &e) < 0)
+        decode_failed(j, w, i, &e);
+    j->counts.decode_ns += clock_ns() - start;
+}
+
+void decode_held(struct job *j, struct worker *w, uint32_t i)
+{
+    struct hr_error e = {0};
+    struct held h = j->states[i].held;
+    j->states[i].held = (struct held){0}; /* the driver's, not the job's */
+    if (h.kind == HELD_MISSING) {
+        decode_missing(j, w, i);
+        j->states[i].missing = 0; /* counted when it was read */
+        return;
+    }
+    int rc = h.kind == HELD_ITEMS ? decode_collect(j, w, i, &e)
+                                  : error_set(&e, HR_EDATA, "could not be had earlier");
+    if (rc >= 0)
+        rc = decode_items(j, w, h.memory, &e);
+    if (rc < 0)
+        decode_failed(j, w, i, &e);
+}
+
+void copy_run(struct task *t, struct worker *w)
+{
+    struct job *j = (struct job *)t;
+    uint64_t start = clock_ns();
+    for (uint32_t i = 0; i < j->n; i++)
+        decode_held(j, w, i);
+    j->counts.decode_ns += clock_ns() - start;
+    if (j->driver->fixed.stream)
+        codec_fence();
+    driver_news(j, MESSAGE_DONE, true);
+}

@@ -1,0 +1,531 @@
+/* Remote jobs: from chunks to requests, and from replies to decoded chunks.
+ *
+ *     locate ─► (indexes of shards first) ─► joined ranges ─► requests ─► FETCHED ─► a worker decodes
+ *
+ * Locating and starting are done by whoever has the job (the turn, or the worker that was handed an index) and never wait.
+ * Buffers come from the pool within the job's ticket: what the chunks take is summed in `spent`, gaps of joined ranges
+ * included, and a chunk that exceeds what the ticket covers of it ends the job with MESSAGE_LARGER (R1). Network threads
+ * only get buffers and leave messages.
+ *
+ * An index that several jobs wait for is requested once; the jobs hang on it as waiters, one per chunk. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "run/job.h"
+
+#define JOIN_GAP (1u << 20)
+
+struct place {
+    uint32_t index, array; /* in the job; of the plan */
+    bool located; /* or known to be missing or failed: then `length` is 0 and it has no request */
+    bool whole;   /* an object, of unknown size */
+    bool failed;  /* its index could not be had */
+    uint64_t shard, offset, length;
+};
+struct request {
+    struct job *job;
+    uint64_t ticket;   /* of the store; under index.mutex */
+    uint32_t first, n; /* places */
+    uint64_t bytes;    /* 0: whole object */
+    void *buffer;
+    uint64_t buffer_bytes;
+    struct store_result result;
+};
+struct fetch {
+    uint32_t pending; /* atomic: requests not yet answered, and the one who starts them */
+    uint32_t n_requests, n_places;
+    uint64_t room, spent; /* stored bytes that the ticket covers; that are asked for */
+    struct {              /* under index.mutex */
+        uint32_t waiting; /* places that wait for an index, and the one who asks */
+        bool cancelled, larger;
+        struct hr_error error; /* of an index */
+    } shared;
+    struct request *requests;
+    struct place places[];
+};
+
+struct waiter {
+    struct waiter *next;
+    struct job *job;
+    uint32_t place;
+};
+struct index_fetch { /* one index under way */
+    struct task task;
+    struct index_fetch *next;
+    struct driver *driver;
+    const struct array *array;
+    struct where where;
+    uint64_t ticket;
+    bool cancelled;
+    void *data;
+    struct store_result result;
+    struct waiter *waiters;
+};
+
+static const struct array *array_of(const struct job *j, const struct place *p)
+{
+    return j->driver->fixed.c.arrays[p->array];
+}
+
+static void lock(struct driver *d)
+{
+    pthread_mutex_lock(&d->index.mutex);
+}
+
+static void unlock(struct driver *d)
+{
+    pthread_mutex_unlock(&d->index.mutex);
+}
+
+/* ---- the end of a fetch ------------------------------------------------------------------------------------------------- */
+
+static void fail_place(struct job *j, const struct place *p, const struct hr_error *e)
+{
+    j->states[p->index].fetched = FETCHED_FAILED;
+    j->states[p->index].data = e;
+}
+
+static void settle_request(struct job *j, struct request *r)
+{
+    const struct place *places = j->fetch->places + r->first;
+    if (r->result.rc == STORE_MISSING && r->bytes)
+        r->result.rc =
+            error_set(&r->result.error, HR_EDATA, "the shard is gone since its index was read");
+    if (r->result.rc == STORE_OK)
+        j->counts.read_bytes += r->result.size;
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct chunk_state *s = &j->states[places[i].index];
+        if (r->result.rc < 0) {
+            fail_place(j, &places[i], &r->result.error);
+            continue;
+        }
+        s->fetched = r->result.rc == STORE_MISSING ? FETCHED_MISSING : FETCHED_BYTES;
+        s->data = (const char *)r->buffer + (places[i].offset - places[0].offset);
+        s->size = r->bytes ? places[i].length : r->result.size;
+    }
+}
+
+/* One answer less to wait for; the last one reports. */
+static void one_less(struct job *j)
+{
+    struct fetch *f = j->fetch;
+    if (__atomic_sub_fetch(&f->pending, 1, __ATOMIC_ACQ_REL))
+        return;
+    for (uint32_t i = 0; i < f->n_requests; i++)
+        settle_request(j, &f->requests[i]);
+    driver_news(j, f->shared.larger ? MESSAGE_LARGER : MESSAGE_FETCHED, false);
+}
+
+void fetch_free(struct job *j)
+{
+    struct fetch *f = j->fetch;
+    if (!f)
+        return;
+    for (uint32_t i = 0; i < f->n_requests; i++)
+        pool_put(j->driver->fixed.pool, f->requests[i].buffer, f->requests[i].buffer_bytes);
+    mem_free(f->requests);
+    mem_free(f);
+    j->fetch = NULL;
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------------ */
+
+static void *request_room(void *arg, uint64_t size)
+{
+    struct request *r = arg;
+    struct job *j = r->job;
+    struct driver *d = j->driver;
+    uint32_t index = j->fetch->places[r->first].index;
+    if (size > (r->bytes ? r->bytes : j->chunks[index].stored)) {
+        lock(d);
+        j->fetch->shared.larger = true;
+        j->larger_index = index;
+        j->larger_bytes = size;
+        unlock(d);
+        return NULL;
+    }
+    pool_put(d->fixed.pool, r->buffer, r->buffer_bytes);
+    r->buffer = pool_get(d->fixed.pool, size);
+    r->buffer_bytes = size;
+    return r->buffer;
+}
+
+static void request_done(void *arg, const struct store_result *result)
+{
+    struct request *r = arg;
+    r->result = *result;
+    one_less(r->job);
+}
+
+static void start_request(struct job *j, struct request *r)
+{
+    struct driver *d = j->driver;
+    const struct place *p = &j->fetch->places[r->first];
+    struct store_sink sink = {request_room, r};
+    struct store_range range = {r->bytes ? (int64_t)p->offset : 0, r->bytes};
+    struct where where;
+    uint64_t ticket = 0;
+    int rc = index_locate(d, array_of(j, p), j->chunks[p->index].chunk, &where, &r->result.error);
+    if (rc >= 0)
+        rc = store_start(d->fixed.c.store, where.key, range, &sink, request_done, r, &ticket,
+                         &r->result.error);
+    if (rc < 0) {
+        r->result.rc = rc;
+        one_less(j);
+        return;
+    }
+    lock(d); /* the reply may be here already: a late cancel of its ticket does nothing */
+    r->ticket = ticket;
+    bool cancelled = j->fetch->shared.cancelled;
+    unlock(d);
+    if (cancelled)
+        store_cancel(d->fixed.c.store, ticket);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->located != y->located)
+        return x->located ? -1 : 1;
+    if (x->whole != y->whole)
+        return x->whole ? -1 : 1;
+    if (x->array != y->array)
+        return x->array < y->array ? -1 : 1;
+    if (x->shard != y->shard)
+        return x->shard < y->shard ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* How many places one request takes from `at` on. */
+static uint32_t join(struct job *j, uint32_t at, uint64_t *bytes)
+{
+    struct fetch *f = j->fetch;
+    const struct place *first = &f->places[at];
+    uint64_t end = first->offset + first->length;
+    uint32_t n = 1;
+    *bytes = first->length;
+    if (first->whole)
+        return 1;
+    for (; at + n < f->n_places; n++) {
+        const struct place *p = first + n;
+        if (!p->located || p->whole || p->array != first->array || p->shard != first->shard ||
+            p->offset < end)
+            break;
+        uint64_t gap = p->offset - end, total = p->offset + p->length - first->offset;
+        if (gap > JOIN_GAP || total > j->driver->fixed.c.engine.join_bytes ||
+            f->spent + gap > f->room)
+            break;
+        f->spent += gap;
+        end = p->offset + p->length;
+    }
+    *bytes = end - first->offset;
+    return n;
+}
+
+/* Is a chunk larger than the ticket has room for? */
+static bool exceeds_ticket(struct job *j)
+{
+    struct fetch *f = j->fetch;
+    for (uint32_t i = 0; i < f->n_places; i++) {
+        const struct place *p = &f->places[i];
+        uint64_t covered = j->chunks[p->index].stored;
+        if (p->located && !p->whole && p->length > covered) {
+            j->larger_index = p->index;
+            j->larger_bytes = p->length;
+            return true;
+        }
+        f->spent += p->located && !p->whole ? p->length : covered;
+    }
+    return false;
+}
+
+static void start_requests(struct job *j)
+{
+    struct fetch *f = j->fetch;
+    qsort(f->places, f->n_places, sizeof f->places[0], by_place);
+    f->pending = 1;
+    f->shared.larger = exceeds_ticket(j);
+    for (uint32_t at = 0; at < f->n_places && f->places[at].located && !f->shared.larger;) {
+        struct request *r = &f->requests[f->n_requests++];
+        *r = (struct request){.job = j, .first = at};
+        r->n = join(j, at, &r->bytes);
+        at += r->n;
+    }
+    f->pending += f->n_requests;
+    for (uint32_t i = 0; i < f->n_requests; i++)
+        start_request(j, &f->requests[i]);
+    one_less(j);
+}
+
+/* ---- indexes -------------------------------------------------------------------------------------------------------------- */
+
+static void locate_all(struct job *j);
+
+/* The wait of one place is over (or was never begun): the last one goes on with the job. */
+static void waited(struct job *j, uint32_t place, const struct hr_error *e)
+{
+    struct driver *d = j->driver;
+    lock(d);
+    if (e) {
+        j->fetch->places[place].failed = true;
+        j->fetch->shared.error = *e;
+    }
+    bool last = --j->fetch->shared.waiting == 0;
+    unlock(d);
+    if (last)
+        locate_all(j);
+}
+
+/* On a worker: decoding an index takes time that network threads do not have. */
+static void index_arrived(struct task *t, struct worker *w)
+{
+    struct index_fetch *x = (struct index_fetch *)t;
+    struct driver *d = x->driver;
+    struct hr_error e = x->result.error;
+    int rc = x->result.rc;
+    if (rc >= 0 && !w->codec)
+        rc = error_nomem(&e, 0, "a decoder");
+    if (rc >= 0) {
+        struct answer a = {.kind = rc == STORE_MISSING ? ANSWER_MISSING : ANSWER_BYTES,
+                           .data = x->data,
+                           .size = x->result.size};
+        rc = index_feed(d, x->array, &x->where, &a, x->result.object_size, w->codec, &e);
+    }
+    lock(d);
+    struct index_fetch **at = &d->index.fetches;
+    while (*at != x)
+        at = &(*at)->next;
+    *at = x->next;
+    struct waiter *waiters = x->waiters;
+    unlock(d);
+    for (struct waiter *v = waiters, *next; v;
+         v = next) { /* the last job to go on may take the driver with it */
+        next = v->next;
+        waited(v->job, v->place, rc < 0 ? &e : NULL);
+        mem_free(v);
+    }
+    mem_free(x->data);
+    mem_free(x);
+}
+
+static void *index_room(void *arg, uint64_t size)
+{
+    struct index_fetch *x = arg;
+    mem_free(x->data);
+    x->data = mem_alloc(size);
+    return x->data;
+}
+
+static void index_done(void *arg, const struct store_result *result)
+{
+    struct index_fetch *x = arg;
+    x->result = *result;
+    x->task.run = index_arrived;
+    workers_push(x->driver->fixed.c.workers, &x->task, true);
+}
+
+static void index_request(struct index_fetch *x)
+{
+    struct driver *d = x->driver;
+    struct store_sink sink = {index_room, x};
+    struct store_range range = {x->where.need_offset, x->where.need_length};
+    struct store_result failed = {0};
+    uint64_t ticket;
+    lock(d); /* keeps the reply's task from ending before the ticket is noted */
+    failed.rc = store_start(d->fixed.c.store, x->where.key, range, &sink, index_done, x, &ticket,
+                            &failed.error);
+    if (failed.rc >= 0)
+        x->ticket = ticket;
+    unlock(d);
+    if (failed.rc < 0)
+        index_done(x, &failed);
+}
+
+static struct index_fetch *find_index_locked(struct driver *d, const struct array *x,
+                                             const struct where *where)
+{
+    struct index_fetch *f = d->index.fetches;
+    while (f && (f->array != x || f->where.shard != where->shard ||
+                 f->where.level != where->level || f->where.offset != where->offset))
+        f = f->next;
+    return f;
+}
+
+static int ask_index(struct job *j, uint32_t place, const struct array *x,
+                     const struct where *where, struct hr_error *e)
+{
+    struct driver *d = j->driver;
+    struct waiter *v = mem_alloc(sizeof *v);
+    struct index_fetch *f = mem_zalloc(sizeof *f), *mine = f;
+    if (!v || !f) {
+        mem_free(v);
+        mem_free(f);
+        return error_nomem(e, sizeof *f, "an index request");
+    }
+    lock(d);
+    struct index_fetch *other = find_index_locked(d, x, where);
+    if (other) {
+        f = other;
+    } else {
+        f->driver = d;
+        f->array = x;
+        f->where = *where;
+        f->next = d->index.fetches;
+        d->index.fetches = f;
+    }
+    *v = (struct waiter){f->waiters, j, place};
+    f->waiters = v;
+    j->fetch->shared.waiting++;
+    unlock(d);
+    j->counts.index_reads += !other;
+    if (other)
+        mem_free(mine);
+    else
+        index_request(f);
+    return 0;
+}
+
+/* ---- locating ------------------------------------------------------------------------------------------------------------- */
+
+static void locate(struct job *j, uint32_t at)
+{
+    struct fetch *f = j->fetch;
+    struct place *p = &f->places[at];
+    struct chunk_state *s = &j->states[p->index];
+    struct hr_error e = {0};
+    struct where where;
+    int rc = index_locate(j->driver, array_of(j, p), j->chunks[p->index].chunk, &where, &e);
+    if (rc >= 0 && where.kind == WHERE_INDEX && !p->failed)
+        rc = ask_index(j, at, array_of(j, p), &where, &e);
+    if (rc < 0) {
+        p->failed = true;
+        lock(j->driver);
+        f->shared.error = e;
+        unlock(j->driver);
+    }
+    if (p->failed)
+        fail_place(j, p, &f->shared.error);
+    else if (where.kind == WHERE_MISSING)
+        s->fetched = FETCHED_MISSING;
+    if (p->failed || where.kind == WHERE_MISSING || where.kind == WHERE_INDEX)
+        return;
+    p->located = true;
+    p->whole = where.kind == WHERE_OBJECT;
+    p->shard = where.shard;
+    p->offset = where.offset;
+    p->length = where.length;
+}
+
+/* Ends in requests, or with places that wait for indexes. */
+static void locate_all(struct job *j)
+{
+    struct fetch *f = j->fetch;
+    struct driver *d = j->driver;
+    f->shared.waiting = 1; /* nobody else has the job now */
+    for (uint32_t i = 0; i < f->n_places; i++)
+        if (!f->places[i].located && !f->places[i].failed &&
+            j->states[f->places[i].index].fetched != FETCHED_MISSING)
+            locate(j, i);
+    lock(d);
+    bool all = --f->shared.waiting == 0, some_failed = f->shared.error.code != 0;
+    bool again = false;
+    for (uint32_t i = 0; all && i < f->n_places;
+         i++) /* their index arrived while others were asked for */
+        again |= !f->places[i].located && !f->places[i].failed &&
+                 j->states[f->places[i].index].fetched != FETCHED_MISSING;
+    unlock(d);
+    for (uint32_t i = 0; all && some_failed && i < f->n_places; i++)
+        if (f->places[i].failed)
+            fail_place(j, &f->places[i], &f->shared.error);
+    if (all && again)
+        locate_all(j);
+    else if (all)
+        start_requests(j);
+}
+
+void fetch_start(struct job *j)
+{
+    struct hr_error e = {0};
+    struct fetch *f = mem_zalloc(sizeof *f + j->n * sizeof f->places[0]);
+    uint64_t rest = 0;
+    if (f && !(f->requests = mem_array(j->n, sizeof *f->requests))) {
+        mem_free(f);
+        f = NULL;
+    }
+    if (!f) {
+        error_nomem(&e, j->n * sizeof(struct request), "requests");
+        j->error = e;
+        for (uint32_t i = 0; i < j->n; i++)
+            fail_place(j, &(struct place){.index = i}, &j->error);
+        driver_news(j, MESSAGE_FETCHED, false);
+        return;
+    }
+    for (uint32_t i = 0; i < j->n; i++) {
+        const struct plan_array *a = &j->driver->fixed.config->arrays[j->chunks[i].array];
+        uint64_t decode = (a->direct ? 0 : a->decoded) + a->scratch;
+        rest = decode > rest ? decode : rest;
+        f->places[i].index = i;
+        f->places[i].array = j->chunks[i].array;
+    }
+    f->n_places = j->n;
+    f->room = j->ticket > rest ? j->ticket - rest : 0;
+    j->fetch = f;
+    locate_all(j);
+}
+
+/* ---- cancelling, decoding -------------------------------------------------------------------------------------------------- */
+
+void fetch_cancel(struct job *j)
+{
+    struct driver *d = j->driver;
+    struct fetch *f = j->fetch;
+    if (!f)
+        return;
+    lock(d);
+    f->shared.cancelled = true;
+    unlock(d);
+    for (uint32_t i = 0; i < j->n; i++) {
+        lock(d);
+        uint64_t ticket = f->requests[i].ticket;
+        unlock(d);
+        if (ticket)
+            store_cancel(d->fixed.c.store, ticket);
+    }
+}
+
+void fetch_cancel_indexes(struct driver *d)
+{
+    for (;;) {
+        lock(d);
+        struct index_fetch *x = d->index.fetches;
+        while (x && (x->cancelled || !x->ticket))
+            x = x->next;
+        uint64_t ticket = x ? x->ticket : 0;
+        if (x)
+            x->cancelled = true;
+        unlock(d);
+        if (!ticket)
+            return;
+        store_cancel(d->fixed.c.store, ticket);
+    }
+}
+
+void fetch_decode_run(struct task *t, struct worker *w)
+{
+    struct job *j = (struct job *)t;
+    for (uint32_t i = 0; i < j->n; i++) {
+        const struct chunk_state *s = &j->states[i];
+        if (s->fetched == FETCHED_BYTES)
+            decode_stored(j, w, i, s->data, s->size);
+        else if (s->fetched == FETCHED_MISSING)
+            decode_missing(j, w, i);
+        else
+            decode_failed(j, w, i, s->data);
+    }
+    job_buffers_free(j);
+    if (j->driver->fixed.stream)
+        codec_fence();
+    driver_news(j, MESSAGE_DONE, true);
+}
