@@ -28,6 +28,8 @@ struct plan_config {
     uint64_t global_batch;           /* … and this */
     uint64_t rank, world;
     uint64_t archive_hash, views_hash; /* fingerprints made by the caller */
+    uint64_t offset_epoch, offset;   /* resuming with another batch: in this epoch batches begin `offset` rows of each
+                                        stream later (position % share of the state; then seek to position / share) */
 };
 
 /* What the options came to. */
@@ -37,13 +39,14 @@ struct plan_facts {
     uint64_t rows;          /* per rank and batch */
     uint64_t global_batch, world, rank, streams, spread, block, blocks;
     uint64_t share;         /* rows a batch takes of each stream: global_batch / streams */
-    uint64_t stream_rows;   /* rows of a stream in an epoch, after the remainder rule */
+    uint64_t stream_rows;   /* rows given out per stream in an epoch, after the remainder rule */
     int shuffle, remainder;
     uint64_t seed;
     int anchor;             /* part whose chunk grid defines blocks */
     double block_reread;    /* expected reads of an anchor chunk because of boxes over block borders: ≥ 1 */
     uint64_t batch_bytes;   /* of all tensors of one batch on this rank, each rounded up to 256 */
-    uint64_t horizon;       /* batches during which a block's rows go out, at most: what push needs open */
+    uint64_t horizon;       /* batches during which a block's rows go out: what push needs open. A bound for every epoch
+                               of equal blocks in one stream; else of the epochs looked at (horizon.c) */
     uint64_t open_blocks;   /* blocks open at once on this rank, at most */
     uint64_t table_bytes;   /* memory of the plan itself */
     uint64_t archive_hash, views_hash, split_hash, order_hash;
@@ -59,6 +62,7 @@ void plan_unref(struct plan *p);
 const struct plan_facts *plan_facts(const struct plan *p);
 const struct plan_config *plan_config(const struct plan *p); /* deep copy owned by the plan */
 const char *plan_warning(const struct plan *p, int i);
+uint64_t plan_steps(const struct plan *p, uint64_t epoch); /* facts.steps, but in an epoch entered with an offset */
 
 struct plan_cursor;
 int plan_cursor_open(struct plan *p, struct plan_cursor **out, struct hr_error *e);

@@ -1,0 +1,43 @@
+/* What a plan is made of; for this room alone. */
+#ifndef PLAN_IMPL_H
+#define PLAN_IMPL_H
+#include "base/arena.h"
+#include "plan/anchor.h"
+#include "plan/block.h"
+#include "plan/plan.h"
+
+#define PLAN_WARNINGS 6
+
+struct plan {
+    int refs;
+    struct arena arena;         /* config's arrays, lists, names */
+    struct plan_config config;
+    struct bitmap filter;       /* config.filter, if any */
+    uint64_t skipped;           /* samples of the filter before config.first */
+    struct part *parts;
+    struct anchor anchor;
+    struct blocks blocks;
+    struct plan_facts facts;
+    int n_warnings;
+    char warnings[PLAN_WARNINGS][256];
+};
+
+/* config.c: copy and check the geometry and the split. */
+int config_copy(struct plan *p, const struct plan_config *c, struct hr_error *e);
+/* options.c: ranks, streams, batch, remainder: everything of facts that needs no blocks. */
+int options_resolve(struct plan *p, struct hr_error *e);
+/* horizon.c: facts.horizon and facts.open_blocks. */
+int horizon_find(struct plan *p, struct hr_error *e);
+void plan_warn(struct plan *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Rows of the epoch, laid end to end, that stream c gives out: [*from, *to). */
+void plan_stream_range(const struct plan *p, uint64_t c, uint64_t *from, uint64_t *to);
+/* Sample id of a rank (number of samples of the split before it). */
+static inline int64_t plan_id(const struct plan *p, uint64_t rank)
+{
+    if (p->config.filter)
+        return (int64_t)bitmap_select(&p->filter, p->skipped + rank);
+    return (int64_t)(p->config.first + rank);
+}
+
+#endif

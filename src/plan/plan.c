@@ -1,0 +1,175 @@
+/* Opening a plan: copy and check (config.c), options (options.c), blocks (anchor.c, block.c), what the order costs in
+ * memory (horizon.c), fingerprints, and warnings. After that a plan never changes, so any thread may read it; only the
+ * reference count is atomic. */
+#include "plan/impl.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "plan/stream.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+#define N(x) ((unsigned long long)(x))
+
+void plan_warn(struct plan *p, const char *format, ...)
+{
+    if (p->n_warnings == PLAN_WARNINGS)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->warnings[p->n_warnings++], sizeof p->warnings[0], format, args);
+    va_end(args);
+}
+
+/* All that decides which sample comes at which position. What a shuffle does not look at is left out, so that a
+ * sequential state fits whatever the spread. */
+static uint64_t order_hash(const struct plan *p)
+{
+    const struct plan_facts *f = &p->facts;
+    const struct blocks *b = &p->blocks;
+    struct hash h;
+    hash_init(&h, 4);
+    hash_u64(&h, (uint64_t)f->order_version);
+    hash_u64(&h, (uint64_t)f->shuffle);
+    hash_u64(&h, (uint64_t)f->remainder);
+    hash_u64(&h, f->streams);
+    hash_u64(&h, f->samples);
+    if (f->shuffle != HR_SHUFFLE_NONE)
+        hash_u64(&h, f->seed);
+    if (f->shuffle == HR_SHUFFLE_SPREAD) {
+        hash_u64(&h, f->spread);
+        hash_u64(&h, b->n);
+        hash_u64(&h, b->head);
+        hash_u64(&h, b->tail);
+        hash_u64(&h, b->size);
+        if (b->first)
+            hash_data(&h, b->first, (size_t)b->n * sizeof *b->first);
+    }
+    return hash_value(&h);
+}
+
+/* Bytes held while the plan is open and one cursor walks it. */
+static uint64_t table_bytes(const struct plan *p)
+{
+    const struct plan_facts *f = &p->facts;
+    uint64_t n = sizeof *p + p->arena.total + (uint64_t)p->config.n_parts * sizeof(struct part);
+    for (int i = 0; i < p->config.n_parts; i++)
+        n += part_bytes(&p->parts[i]);
+    if (p->config.filter)
+        n += p->filter.n / 64 * 9;
+    if (p->blocks.first)
+        n += p->blocks.n * 9;
+    if (f->shuffle == HR_SHUFFLE_SPREAD) {
+        uint64_t lanes = f->spread < f->blocks ? f->spread : f->blocks, own = f->streams / f->world;
+        n += lanes * (sizeof(struct stratum) + 16) + own * (sizeof(struct stream) + lanes * (sizeof(struct lane) + 12));
+    }
+    return n;
+}
+
+static void plan_advise(struct plan *p)
+{
+    const struct plan_facts *f = &p->facts;
+    if (f->shuffle == HR_SHUFFLE_SPREAD && f->blocks < f->spread * f->streams)
+        plan_warn(p, "%llu blocks of about %llu samples for %llu streams are %.1f a stream, fewer than spread=%llu: "
+                  "batches mix fewer parts of the archive; a smaller block= (now %llu chunks) or fewer streams mix more",
+                  N(f->blocks), N(p->blocks.size), N(f->streams), (double)f->blocks / (double)f->streams, N(f->spread),
+                  N(f->block));
+    if (f->shuffle == HR_SHUFFLE_SPREAD && f->block_reread > 1.1 + 1e-9)
+        plan_warn(p, "boxes reach over the borders of blocks of %llu chunks, so chunks are read %.2f times; a larger "
+                  "block= reads less", N(f->block), f->block_reread);
+    if (f->shuffle == HR_SHUFFLE_GLOBAL && f->blocks > f->global_batch / 4)
+        plan_warn(p, "shuffle=\"global\" takes the rows of a batch from up to %llu of %llu blocks: unless the memory budget "
+                  "holds them all, chunks are read many times; shuffle=True reads each about once",
+                  N(f->blocks < f->global_batch ? f->blocks : f->global_batch), N(f->blocks));
+}
+
+static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_error *e)
+{
+    struct plan_facts *f = &p->facts;
+    TRY(config_copy(p, c, e));
+    TRY(anchor_choose(&p->anchor, p->config.arrays, p->config.parts, p->parts, c->n_parts, c->block, e));
+    TRY(blocks_init(&p->blocks, &p->anchor, (int64_t)p->config.first, (int64_t)p->config.last, p->config.filter, e));
+    f->block = p->anchor.g;
+    f->blocks = p->blocks.n;
+    f->anchor = p->anchor.part;
+    f->block_reread = anchor_reread(&p->anchor);
+    TRY(options_resolve(p, e));
+    TRY(horizon_find(p, e));
+    f->order_hash = order_hash(p);
+    f->table_bytes = table_bytes(p);
+    plan_advise(p);
+    return 0;
+}
+
+int plan_open(const struct plan_config *c, struct plan **out, struct hr_error *e)
+{
+    *out = NULL;
+    struct plan *p = mem_zalloc(sizeof *p);
+    if (!p)
+        return error_nomem(e, sizeof *p, "the plan");
+    p->refs = 1;
+    arena_init(&p->arena);
+    int rc = plan_fill(p, c, e);
+    if (rc < 0)
+        plan_unref(p);
+    else
+        *out = p;
+    return rc;
+}
+
+struct plan *plan_ref(struct plan *p)
+{
+    __atomic_add_fetch(&p->refs, 1, __ATOMIC_RELAXED);
+    return p;
+}
+
+void plan_unref(struct plan *p)
+{
+    if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    anchor_parts_free(p->parts, p->config.n_parts);
+    blocks_dispose(&p->blocks);
+    bitmap_dispose(&p->filter);
+    arena_dispose(&p->arena);
+    mem_free(p);
+}
+
+const struct plan_facts *plan_facts(const struct plan *p)
+{
+    return &p->facts;
+}
+
+const struct plan_config *plan_config(const struct plan *p)
+{
+    return &p->config;
+}
+
+const char *plan_warning(const struct plan *p, int i)
+{
+    return i >= 0 && i < p->n_warnings ? p->warnings[i] : NULL;
+}
+
+uint64_t plan_part_chunks(const struct plan *p, int part, int64_t id, uint64_t *chunks, uint64_t cap)
+{
+    return part_chunks(&p->parts[part], id, chunks, cap);
+}
+
+uint64_t plan_part_chunks_max(const struct plan *p, int part)
+{
+    return part_chunks_max(&p->parts[part]);
+}
+
+uint64_t plan_part_chunk_stride(const struct plan *p, int part)
+{
+    return p->parts[part].axis[p->parts[part].sample].number_stride;
+}
+
+uint64_t plan_part_piece_count(const struct plan *p, int part, int64_t id, uint64_t chunk)
+{
+    return part_piece_count(&p->parts[part], id, chunk);
+}
+
+void plan_part_piece(const struct plan *p, int part, int64_t id, uint64_t chunk, uint64_t i, struct plan_piece *out)
+{
+    part_piece(&p->parts[part], id, chunk, i, out);
+}
