@@ -9,8 +9,11 @@
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* One file each. argv[0] is the command's name. */
+int command_bench(int argc, char **argv);
 int command_cat(int argc, char **argv);
+int command_demo(int argc, char **argv);
 int command_inspect(int argc, char **argv);
+int command_plan(int argc, char **argv);
 
 /* "headrace: <text>": EXIT_FAILED. */
 int cli_fail(const struct hr_error *e);
@@ -25,6 +28,8 @@ int cli_finish(void);
 /* Zeroed memory that lives until the program ends, which happens here when there is none. */
 void *cli_keep(size_t n);
 char *cli_keep_text(const char *s, size_t n);
+/* Columns that n bytes of UTF-8 take on a terminal. */
+int cli_width(const char *s, size_t n);
 /* "260.6 kB"; out ≥ 24 bytes. Returns out. */
 const char *cli_bytes(char *out, double bytes);
 

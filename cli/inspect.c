@@ -56,14 +56,6 @@ static void add(struct text *t, const char *s)
     t->size += n;
 }
 
-static int display_width(const char *s)
-{
-    int n = 0;
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xC0) != 0x80;
-    return n;
-}
-
 static double product(const struct value *list)
 {
     double p = 1;
@@ -214,7 +206,9 @@ static void add_row(struct table *t, const struct branch *b, const char *lead, c
         r->cell[CODECS] = codecs_text(b->node, t->ascii);
     }
     for (int c = 0; c < N_COLUMNS; c++) {
-        int width = r->cell[c] && (is_array(b) || c == LABEL) ? display_width(r->cell[c]) : 0;
+        int width = r->cell[c] && (is_array(b) || c == LABEL)
+                        ? cli_width(r->cell[c], strlen(r->cell[c]))
+                        : 0;
         if (width > t->width[c])
             t->width[c] = width < WIDEST ? width : WIDEST;
     }
@@ -241,7 +235,7 @@ static void print_row(const struct table *t, const struct row *r)
         last = r->cell[c] ? c : last;
     for (int c = 0; c < N_COLUMNS && c <= last; c++) {
         const char *s = r->cell[c] ? r->cell[c] : "";
-        int space = t->width[c] - display_width(s);
+        int space = t->width[c] - cli_width(s, strlen(s));
         if (r->error && !*s && c > DTYPE)
             break;
         if (c == SIZE)

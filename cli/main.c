@@ -19,6 +19,9 @@ static const struct command commands[] = {
     {"inspect", command_inspect,
      "what an archive holds: arrays, dimensions, chunks, codecs, sizes"},
     {"cat", command_cat, "the values of an array as raw bytes"},
+    {"plan", command_plan, "what an epoch will read, hold and shuffle, before a chunk is fetched"},
+    {"bench", command_bench, "how fast batches come"},
+    {"demo", command_demo, "streams real data, is killed and resumes, leaves a page with pictures"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -93,6 +96,14 @@ void *cli_keep(size_t n)
 char *cli_keep_text(const char *s, size_t n)
 {
     return memcpy(cli_keep(n + 1), s, n);
+}
+
+int cli_width(const char *s, size_t n)
+{
+    int width = 0;
+    for (size_t i = 0; i < n; i++)
+        width += ((unsigned char)s[i] & 0xC0) != 0x80;
+    return width;
 }
 
 const char *cli_bytes(char *out, double bytes)

@@ -1,0 +1,199 @@
+/* headrace plan: what an epoch will read and hold and how well it is shuffled, before a chunk is fetched.
+ *
+ * The numbers are the library's (hr_loader_plan_json; docs/reports.md has the members); here they become a table of a label
+ * and sentences, in the same words as Loader.plan() prints in Python. */
+#include "json.h"
+#include "request.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: headrace plan [OPTION…] ARCHIVE --along DIM --view VIEW … --batch N\n\n"
+    "Shows what an epoch will read, hold in memory and how well it is shuffled, from the\n"
+    "archive's geometry alone: no chunk is fetched.\n";
+
+#define LABEL   12
+#define COLUMNS 96
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static void row(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A label and a text, broken at spaces so that it stays within COLUMNS. */
+static void row(const char *label, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    int at = printf("%-*s", LABEL, label);
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, " ");
+        int width = cli_width(p, n);
+        if (at > LABEL && at + 1 + width > COLUMNS)
+            at = printf("\n%*s", LABEL, "") - 1;
+        else if (at > LABEL)
+            at += printf(" ");
+        printf("%.*s", (int)n, p);
+        at += width;
+        p += n + (p[n] == ' ');
+    }
+    putchar('\n');
+}
+
+/* 12,345 */
+static const char *count(const struct value *object, const char *key)
+{
+    double v = value_number(object, key, 0);
+    char digits[32];
+    int n = snprintf(digits, sizeof digits, "%.0f", v);
+    char *out = cli_keep((size_t)n * 2), *p = out;
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0)
+            *p++ = ',';
+        *p++ = digits[i];
+    }
+    return out;
+}
+
+static const char *bytes(const struct value *object, const char *key)
+{
+    return cli_bytes(cli_keep(24), value_number(object, key, 0));
+}
+
+static const char *plural(const struct value *object, const char *key)
+{
+    return value_number(object, key, 0) == 1 ? "" : "s";
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------------- */
+
+static const char *tensor_shape(const struct value *view, const struct value *plan)
+{
+    char *out = cli_keep(1024), *p = out, *end = out + 1023;
+    p += snprintf(p, (size_t)(end - p), "(%s", value_text(plan, "rows", "?"));
+    const struct value *shape = value_get(view, "shape");
+    for (const struct value *n = shape ? shape->first : NULL; n && p < end - 32; n = n->next)
+        p += snprintf(p, (size_t)(end - p), ", %.24s", n->text);
+    snprintf(p, (size_t)(end - p), ")");
+    return out;
+}
+
+static void print_views(const struct value *samples, const struct value *plan)
+{
+    const struct value *views = value_get(samples, "views");
+    for (const struct value *v = views ? views->first : NULL; v; v = v->next)
+        row(v == views->first ? "batch" : "", "%s  %s %s", value_text(v, "name", ""),
+            tensor_shape(v, plan), value_text(v, "dtype", ""));
+}
+
+static void print_order(const struct value *p)
+{
+    const char *shuffle = value_text(p, "shuffle", "none");
+    if (!strcmp(shuffle, "none"))
+        row("order", "as in the archive");
+    else if (!strcmp(shuffle, "global"))
+        row("order", "an exact permutation, seed %s", value_text(p, "seed", "0"));
+    else
+        row("order", "spread, seed %s: %s of %s blocks open, each of %s chunk cell%s",
+            value_text(p, "seed", "0"), count(p, "open_blocks"), count(p, "blocks"),
+            count(p, "block"), plural(p, "block"));
+    if (value_number(p, "world", 1) > 1 || value_number(p, "streams", 1) > 1)
+        row("", "rank %s of %s, %s streams, global batch %s", value_text(p, "rank", "0"),
+            value_text(p, "world", "1"), value_text(p, "streams", "1"), count(p, "global_batch"));
+}
+
+static void print_cost(const struct value *p)
+{
+    const struct value *c = value_get(p, "cost");
+    const char *about = value_text(c, "exact", "false");
+    about = strcmp(about, "true") ? "about " : "";
+    double useful = value_number(c, "useful_bytes", 0), read = value_number(c, "read_bytes", 0);
+    row("reads", "%s%s chunks an epoch, %s decoded; %s different ones: amplification %.3g", about, count(c, "chunk_reads"),
+        bytes(c, "read_bytes"), count(c, "distinct_chunks"), value_number(c, "amplification", 1));
+    if (useful > read)
+        row("", "samples take %s: each decoded byte is used %.2f times", bytes(c, "useful_bytes"), useful / read);
+    else
+        row("", "samples take %s, %.0f %% of what is decoded", bytes(c, "useful_bytes"),
+            read > 0 ? 100 * useful / read : 100);
+    row("first batch", "%s chunk%s, %s decoded", count(c, "first_batch_chunks"),
+        plural(c, "first_batch_chunks"), bytes(c, "first_batch_bytes"));
+}
+
+static const char *mode_words(const char *mode)
+{
+    return !strcmp(mode, "keep")   ? "all chunks stay decoded over epochs"
+           : !strcmp(mode, "push") ? "chunks go straight into open batches"
+                                   : "chunks are held decoded while they are needed";
+}
+
+static void print_memory(const struct value *p)
+{
+    const struct value *m = value_get(p, "memory");
+    row("memory", "budget %s; at least %s, from %s on each chunk is read once", bytes(m, "budget"),
+        bytes(m, "minimum"), bytes(m, "comfortable"));
+    row("", "a batch %s, largest job %s, tables %s; up to %s batches open; %s", bytes(m, "batch"),
+        bytes(m, "lane"), bytes(m, "tables"), count(m, "max_open"),
+        mode_words(value_text(m, "mode", "hold")));
+}
+
+static void print_quality(const struct value *p)
+{
+    const struct value *q = value_get(p, "quality");
+    if (!strcmp(value_text(p, "shuffle", "none"), "none") || !value_get(q, "variance"))
+        return;
+    row("shuffle",
+        "variance of batch means %.2g × independent draws (below 1 is better), worst batch %.2g σ",
+        value_number(q, "variance", 0), value_number(q, "worst", 0));
+    row("", "%.3g different blocks in a batch", value_number(q, "distinct_blocks", 0));
+}
+
+static void print_list(const struct value *p, const char *key, const char *label)
+{
+    const struct value *list = value_get(p, key);
+    for (const struct value *v = list ? list->first : NULL; v; v = v->next)
+        row(label, "%s", v->text);
+}
+
+static void print_plan(const struct value *samples, const struct value *p)
+{
+    row("samples", "%s along %s, ids %s … %s", count(p, "samples"),
+        value_text(samples, "along", ""), value_text(samples, "first_id", ""),
+        value_text(samples, "last_id", ""));
+    row("steps", "%s of %s row%s an epoch, remainder %s", count(p, "steps"), count(p, "rows"),
+        plural(p, "rows"), value_text(p, "remainder", ""));
+    print_views(samples, p);
+    print_order(p);
+    print_cost(p);
+    print_memory(p);
+    print_quality(p);
+    print_list(p, "warnings", "warning");
+    print_list(p, "advice", "advice");
+}
+
+int command_plan(int argc, char **argv)
+{
+    struct request r;
+    struct opened o;
+    struct hr_error e;
+    char *samples = NULL, *plan = NULL;
+    int rc = request_read(argc, argv, usage, false, &r);
+    if (rc)
+        return rc < 0 ? EXIT_OK : rc;
+    if ((rc = request_open(&r, &o)))
+        return rc;
+    if (hr_samples_json(o.samples, &samples, &e) < 0 ||
+        hr_loader_plan_json(o.loader, &plan, &e) < 0)
+        rc = cli_fail(&e);
+    else if (r.json)
+        puts(plan);
+    else
+        print_plan(json_read(samples), json_read(plan));
+    hr_free(samples);
+    hr_free(plan);
+    request_close(&o);
+    return rc ? rc : cli_finish();
+}

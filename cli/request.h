@@ -1,0 +1,43 @@
+/* What `plan` and `bench` are asked for: an archive, views, a choice of samples and a loader's options, read from a command
+ * line and turned into the library's objects. view.c reads the part of it that is a small language. */
+#ifndef CLI_REQUEST_H
+#define CLI_REQUEST_H
+#include <stdbool.h>
+#include "cli.h"
+
+#define REQUEST_MOST_VIEWS 64
+
+struct request {
+    const char *command;
+    const char *url, *storage, *along;
+    const char *views[REQUEST_MOST_VIEWS];
+    int n_views;
+    const char *sel, *isel; /* on the sample axis; NULL: all samples */
+    struct hr_loader_options loader;
+    bool json;
+    int64_t epochs, steps; /* bench */
+    double step_seconds;   /* bench: what a training step takes */
+};
+struct opened {
+    struct hr_archive *archive;
+    struct hr_samples *samples;
+    struct hr_loader *loader;
+};
+
+/* EXIT_OK and a complete request; -1: help was asked for and `usage` (with the options common to both commands) was
+ * printed; otherwise the exit status. `bench` allows its own options. */
+int request_read(int argc, char **argv, const char *usage, bool bench, struct request *r);
+/* EXIT_OK, or the exit status with everything closed again and the reason said. */
+int request_open(const struct request *r, struct opened *o);
+void request_close(struct opened *o);
+
+/* ---- view.c ------------------------------------------------------------------------------------------------------ */
+
+/* Add the view that `text` describes to samples along `along`. On failure the reason is said, with a line that shows which
+ * part of the text is meant. */
+int view_add(const struct request *r, const char *text, struct hr_samples *s);
+/* --sel and --isel: `text` is DIM=LABELS or DIM=A:B[:STEP]; *out replaces *s. */
+int view_keep(const struct request *r, const char *option, const char *text, bool by_index,
+              struct hr_samples **s);
+
+#endif

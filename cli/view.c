@@ -1,0 +1,426 @@
+/* The language of --view, --sel and --isel, which says on one line what hr.view(…) says in Python.
+ *
+ *     NAME=ARRAY[,ARRAY…][;PART]…
+ *         AXIS=STEP            AXIS=FIRST,LAST      AXIS=window:N        AXIS=lag:DURATION     (the sample axis)
+ *         DIM=LABEL            DIM=A:B[:STEP]       DIM=LABEL|LABEL…                           (labels, ends included)
+ *         DIM@=INDEX           DIM@=A:B[:STEP]      DIM@=INDEX|INDEX…                          (indices, Python's rules)
+ *         dtype=TYPE           stack=DIM            decode=no
+ *
+ * Double quotes protect the separators inside a label. A label that looks like a number is a number, unless the coordinate
+ * takes texts or times (the library refuses the number, and the text is tried). Every message comes with the text and a
+ * line of carets below the part that is meant. */
+#include "json.h"
+#include "request.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct span {
+    const char *at;
+    size_t size;
+};
+struct language { /* one text under the reader */
+    const struct request *request;
+    const char *option, *text;
+    struct hr_samples *samples;
+    const char *view;
+};
+
+/* ---- complaints -------------------------------------------------------------------------------------------------- */
+
+static void point(const struct language *l, struct span where)
+{
+    size_t before = (size_t)(where.at - l->text);
+    int width = cli_width(where.at, where.size);
+    fprintf(stderr, "  %s %s\n  %*s", l->option, l->text,
+            (int)strlen(l->option) + 1 + cli_width(l->text, before), "");
+    for (int i = 0; i < (width ? width : 1); i++)
+        fputc('^', stderr);
+    fputc('\n', stderr);
+}
+
+static int wrong(const struct language *l, struct span where, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static int wrong(const struct language *l, struct span where, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "headrace: %s: ", l->request->command);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    point(l, where);
+    return cli_unknown(l->request->command);
+}
+
+static int refused(const struct language *l, struct span where, const struct hr_error *e)
+{
+    cli_fail(e);
+    point(l, where);
+    return EXIT_FAILED;
+}
+
+/* ---- pieces of text ---------------------------------------------------------------------------------------------- */
+
+/* Up to the first of `stops` outside double quotes. */
+static struct span until(const char *s, const char *end, const char *stops)
+{
+    bool quoted = false;
+    const char *p = s;
+    for (; p < end && (quoted || !strchr(stops, *p)); p++)
+        quoted ^= *p == '"';
+    return (struct span){s, (size_t)(p - s)};
+}
+
+static const char *end_of(struct span s)
+{
+    return s.at + s.size;
+}
+
+static bool is(struct span s, const char *word)
+{
+    return s.size == strlen(word) && !memcmp(s.at, word, s.size);
+}
+
+/* A copy without the quotes. */
+static const char *text_of(struct span s)
+{
+    char *out = cli_keep(s.size + 1), *p = out;
+    for (size_t i = 0; i < s.size; i++)
+        if (s.at[i] != '"')
+            *p++ = s.at[i];
+    return out;
+}
+
+static bool integer(struct span s, int64_t *out)
+{
+    const char *text = text_of(s);
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    *out = v;
+    return s.size && !isspace((unsigned char)*text) && !*end && !errno;
+}
+
+static size_t digits(const char *s)
+{
+    return strspn(s, "0123456789");
+}
+
+/* As JSON has numbers. */
+static bool is_number(const char *s)
+{
+    s += *s == '-';
+    size_t n = digits(s);
+    if (!n || (*s == '0' && n > 1))
+        return false;
+    s += n;
+    if (*s == '.') {
+        if (!(n = digits(++s)))
+            return false;
+        s += n;
+    }
+    if (*s == 'e' || *s == 'E') {
+        s++;
+        s += *s == '+' || *s == '-';
+        if (!(n = digits(s)))
+            return false;
+        s += n;
+    }
+    return !*s;
+}
+
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
+
+#define MOST_LABELS 1024
+
+static bool label(struct span s, bool numbers, struct value *out)
+{
+    const char *text = text_of(s);
+    bool number = is_number(text) && !memchr(s.at, '"', s.size);
+    *out = (struct value){.type = !s.size             ? VALUE_NULL
+                                  : numbers && number ? VALUE_NUMBER
+                                                      : VALUE_STRING,
+                          .text = s.size ? text : "null"};
+    return number;
+}
+
+/* "850", "500|850", "500:850" or "500:1000:2" as the JSON that hr_view_sel takes. *all_numbers: each label looks like one. */
+static int labels_json(const struct language *l, struct span s, bool numbers, bool *all_numbers,
+                       char **json)
+{
+    static const char *const keys[] = {"start", "stop", "step"};
+    struct value *items = cli_keep(MOST_LABELS * sizeof *items), top = {.type = VALUE_LIST};
+    size_t n = 0, size;
+    bool list = until(s.at, end_of(s), "|").size < s.size;
+    bool slice = !list && until(s.at, end_of(s), ":").size < s.size;
+    const char *p = s.at;
+    if (!s.size)
+        return wrong(l, s, "a label is expected after '='");
+    *all_numbers = true;
+    for (;;) {
+        struct span one = until(p, end_of(s), list ? "|" : slice ? ":" : "");
+        if (n == (slice ? 3 : MOST_LABELS))
+            return wrong(
+                l, s,
+                slice ? "a range is A:B or A:B:STEP; put double quotes around labels that hold ':'"
+                      : "at most 1024 labels are taken here");
+        if (list && !one.size)
+            return wrong(l, s, "an empty label between '|'");
+        bool number = label(one, numbers || n == 2, &items[n]);
+        *all_numbers &= number || !one.size;
+        items[n].key = slice ? keys[n] : NULL;
+        items[n].next = NULL;
+        if (n++)
+            items[n - 2].next = &items[n - 1];
+        if (end_of(one) == end_of(s))
+            break;
+        p = end_of(one) + 1;
+    }
+    top.type = slice ? VALUE_OBJECT : VALUE_LIST;
+    top.first = items;
+    FILE *to = open_memstream(json, &size);
+    if (!to)
+        return wrong(l, s, "out of memory");
+    value_print(list || slice ? &top : items, to);
+    fclose(to);
+    return EXIT_OK;
+}
+
+/* ---- indices ----------------------------------------------------------------------------------------------------- */
+
+struct range {
+    int has_start, has_stop;
+    int64_t start, stop, step;
+};
+
+/* "3:10", ":10", "3:", "::2" */
+static int read_range(const struct language *l, struct span s, struct range *out)
+{
+    *out = (struct range){.step = 1};
+    struct span a = until(s.at, end_of(s), ":");
+    struct span b = a.size < s.size ? until(end_of(a) + 1, end_of(s), ":") : (struct span){0};
+    bool stepped = b.at && end_of(b) < end_of(s);
+    struct span c = stepped ? (struct span){end_of(b) + 1, (size_t)(end_of(s) - end_of(b) - 1)} : b;
+    out->has_start = a.size > 0;
+    out->has_stop = b.size > 0;
+    if (a.size && !integer(a, &out->start))
+        return wrong(l, a, "an index is an integer");
+    if (b.size && !integer(b, &out->stop))
+        return wrong(l, b, "an index is an integer");
+    if (stepped && (!integer(c, &out->step) || out->step < 1))
+        return wrong(l, c, "the step of a range is a positive integer");
+    return EXIT_OK;
+}
+
+static int add_indices(const struct language *l, struct span part, const char *dim, struct span s)
+{
+    struct hr_error e;
+    int64_t index[MOST_LABELS];
+    int n = 0, rc;
+    if (!s.size)
+        return wrong(l, part, "an index is expected after '@='");
+    if (until(s.at, end_of(s), ":").size < s.size) {
+        struct range r;
+        if ((rc = read_range(l, s, &r)))
+            return rc;
+        rc = hr_view_isel_slice(l->samples, l->view, dim, r.has_start, r.start, r.has_stop, r.stop,
+                                r.step, &e);
+        return rc < 0 ? refused(l, part, &e) : EXIT_OK;
+    }
+    bool list = until(s.at, end_of(s), "|").size < s.size;
+    for (const char *p = s.at;; n++) {
+        struct span one = until(p, end_of(s), "|");
+        if (n == MOST_LABELS)
+            return wrong(l, s, "at most 1024 indices are taken here");
+        if (!integer(one, &index[n]))
+            return wrong(l, one, "an index is an integer, A:B[:STEP], or a list I|J|…");
+        if (end_of(one) == end_of(s))
+            break;
+        p = end_of(one) + 1;
+    }
+    rc = list ? hr_view_isel_list(l->samples, l->view, dim, index, n + 1, &e)
+              : hr_view_isel(l->samples, l->view, dim, index[0], &e);
+    return rc < 0 ? refused(l, part, &e) : EXIT_OK;
+}
+
+/* ---- the parts of a view ----------------------------------------------------------------------------------------- */
+
+/* What the labels select, in a dimension of the view, or (no view) among the samples. */
+static int try_labels(const struct language *l, const char *dim, const char *json,
+                      struct hr_samples **kept, struct hr_error *e)
+{
+    return l->view ? hr_view_sel(l->samples, l->view, dim, json, e)
+                   : hr_samples_sel(l->samples, json, kept, e);
+}
+
+static int add_labels(const struct language *l, struct span part, const char *dim, struct span s,
+                      struct hr_samples **kept)
+{
+    struct hr_error e, as_text;
+    char *json;
+    bool numbers;
+    int rc = labels_json(l, s, true, &numbers, &json);
+    if (!rc && !numbers)
+        rc = labels_json(l, s, false, &numbers, &json);
+    if (rc)
+        return rc;
+    rc = try_labels(l, dim, json, kept, &e);
+    if (rc == HR_EINVAL && numbers) { /* perhaps the coordinate takes texts */
+        labels_json(l, s, false, &numbers, &json);
+        rc = try_labels(l, dim, json, kept, &as_text);
+        e = rc == HR_ENOENT ? as_text : e;
+    }
+    return rc < 0 ? refused(l, part, &e) : EXIT_OK;
+}
+
+static int add_steps(const struct language *l, struct span part, struct span s)
+{
+    const char *dim = l->request->along;
+    struct span kind = until(s.at, end_of(s), ":");
+    struct hr_error e;
+    int64_t first, last;
+    int rc;
+    if (is(kind, "lag") && kind.size < s.size) {
+        struct span duration = {end_of(kind) + 1, s.size - kind.size - 1};
+        rc = hr_view_lag(l->samples, l->view, dim, text_of(duration), &e);
+        return rc < 0 ? refused(l, part, &e) : EXIT_OK;
+    }
+    if (is(kind, "window") && kind.size < s.size) {
+        struct span n = {end_of(kind) + 1, s.size - kind.size - 1};
+        if (!integer(n, &first))
+            return wrong(l, n, "a window is a number of steps");
+        rc = hr_view_window(l->samples, l->view, dim, first, &e);
+        return rc < 0 ? refused(l, part, &e) : EXIT_OK;
+    }
+    struct span a = until(s.at, end_of(s), ",");
+    struct span b = a.size < s.size ? (struct span){end_of(a) + 1, s.size - a.size - 1} : a;
+    if (!integer(a, &first) || !integer(b, &last))
+        return wrong(
+            l, part,
+            "on the sample axis %s a view takes steps: %s=STEP, %s=FIRST,LAST, %s=window:N "
+            "or %s=lag:DURATION",
+            dim, dim, dim, dim, dim);
+    if (last < first)
+        return wrong(l, part, "the last step, %lld, lies before the first, %lld", (long long)last,
+                     (long long)first);
+    rc = hr_view_steps(l->samples, l->view, dim, first, last, &e);
+    return rc < 0 ? refused(l, part, &e) : EXIT_OK;
+}
+
+static int add_part(const struct language *l, struct span part)
+{
+    struct span key = until(part.at, end_of(part), "=");
+    struct hr_error e;
+    if (key.size == part.size)
+        return wrong(l, part, "a part of a view is DIM=…, DIM@=…, dtype=…, stack=… or decode=no");
+    struct span s = {end_of(key) + 1, part.size - key.size - 1};
+    if (key.size && key.at[key.size - 1] == '@') {
+        key.size--;
+        return key.size ? add_indices(l, part, text_of(key), s)
+                        : wrong(l, part, "a dimension is missing before '@='");
+    }
+    if (!key.size)
+        return wrong(l, part, "a dimension is missing before '='");
+    if (is(key, "stack"))
+        return EXIT_OK; /* read with the arrays */
+    if (is(key, "dtype")) {
+        enum hr_dtype t = hr_dtype_parse(text_of(s));
+        if (t == HR_NONE)
+            return wrong(l, s, "'%s' is no data type", text_of(s));
+        return hr_view_dtype(l->samples, l->view, t, &e) < 0 ? refused(l, part, &e) : EXIT_OK;
+    }
+    if (is(key, "decode")) {
+        if (!is(s, "yes") && !is(s, "no"))
+            return wrong(l, s, "decode is yes or no");
+        return hr_view_decode(l->samples, l->view, is(s, "yes"), &e) < 0 ? refused(l, part, &e)
+                                                                         : EXIT_OK;
+    }
+    if (is(key, l->request->along))
+        return add_steps(l, part, s);
+    return add_labels(l, part, text_of(key), s, NULL);
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+#define MOST_ARRAYS 1024
+
+static int add_arrays(struct language *l, struct span head, const char *stack)
+{
+    const char *arrays[MOST_ARRAYS];
+    struct span name = until(head.at, end_of(head), "=");
+    struct hr_error e;
+    int n = 0;
+    if (!name.size || name.size == head.size)
+        return wrong(l, head, "a view begins with NAME=ARRAY");
+    const char *p = end_of(name) + 1;
+    for (;;) {
+        struct span one = until(p, end_of(head), ",");
+        if (!one.size)
+            return wrong(l, one, "the name of an array is expected");
+        if (n == MOST_ARRAYS)
+            return wrong(l, head, "at most 1024 arrays are taken here");
+        arrays[n++] = text_of(one);
+        if (end_of(one) == end_of(head))
+            break;
+        p = end_of(one) + 1;
+    }
+    l->view = text_of(name);
+    if (n > 1 && !stack)
+        stack = "channel";
+    return hr_samples_view(l->samples, l->view, arrays, n, stack, &e) < 0 ? refused(l, head, &e)
+                                                                          : EXIT_OK;
+}
+
+int view_add(const struct request *r, const char *text, struct hr_samples *s)
+{
+    struct language l = {.request = r, .option = "--view", .text = text, .samples = s};
+    const char *end = text + strlen(text), *stack = NULL;
+    struct span head = until(text, end, ";");
+    for (const char *p = end_of(head); p < end;) {
+        struct span part = until(p + 1, end, ";");
+        if (part.size > 6 && !memcmp(part.at, "stack=", 6))
+            stack = text_of((struct span){part.at + 6, part.size - 6});
+        p = end_of(part);
+    }
+    int rc = add_arrays(&l, head, stack);
+    for (const char *p = end_of(head); !rc && p < end;) {
+        struct span part = until(p + 1, end, ";");
+        rc = part.size ? add_part(&l, part) : EXIT_OK;
+        p = end_of(part);
+    }
+    return rc;
+}
+
+int view_keep(const struct request *r, const char *option, const char *text, bool by_index,
+              struct hr_samples **s)
+{
+    struct language l = {.request = r, .option = option, .text = text, .samples = *s};
+    struct span all = {text, strlen(text)}, dim = until(text, end_of(all), "=");
+    struct hr_samples *kept = NULL;
+    struct hr_error e;
+    int rc;
+    if (dim.size == all.size || !is(dim, r->along))
+        return wrong(&l, dim, "%s chooses samples, along %s: %s=%s", option, r->along, r->along,
+                     by_index ? "A:B[:STEP]" : "LABEL, or A:B");
+    struct span what = {end_of(dim) + 1, all.size - dim.size - 1};
+    if (by_index) {
+        struct range n;
+        if (until(what.at, end_of(what), ":").size == what.size)
+            return wrong(&l, what, "a range of samples is A:B or A:B:STEP");
+        if ((rc = read_range(&l, what, &n)))
+            return rc;
+        rc = hr_samples_isel_slice(*s, n.has_start, n.start, n.has_stop, n.stop, n.step, &kept, &e);
+        rc = rc < 0 ? refused(&l, what, &e) : EXIT_OK;
+    } else {
+        rc = add_labels(&l, what, r->along, what, &kept);
+    }
+    if (rc)
+        return rc;
+    hr_samples_unref(*s);
+    *s = kept;
+    return EXIT_OK;
+}
