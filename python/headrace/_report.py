@@ -21,7 +21,12 @@ def _facts(node: dict[str, Any]) -> tuple[str, ...]:
     chunks = "×".join(map(str, node["chunks"] or ())) or "–"
     if node.get("shards"):
         chunks += " in shards of " + "×".join(map(str, node["shards"]))
-    return (node["dtype"] or "?", f"({shape(node['dims'], node['shape'] or ())})", f"chunks {chunks}", size(node["bytes"]))
+    return (
+        node["dtype"] or "?",
+        f"({shape(node['dims'], node['shape'] or ())})",
+        f"chunks {chunks}",
+        size(node["bytes"]),
+    )
 
 
 def _label(node: dict[str, Any]) -> str:
@@ -119,7 +124,13 @@ def _grid(node: dict[str, Any], width: int = 220) -> str:
 
 def _view_rows(info: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
-        (v["name"], v["dtype"], f"({shape(v['dims'], v['shape'])})", size(v["bytes"]), "of " + ", ".join(v["arrays"][:6]))
+        (
+            v["name"],
+            v["dtype"],
+            f"({shape(v['dims'], v['shape'])})",
+            size(v["bytes"]),
+            "of " + ", ".join(v["arrays"][:6]),
+        )
         for v in info["views"]
     ]
 
@@ -156,10 +167,136 @@ class Plan(dict):  # type: ignore[type-arg]
 
 def loader_text(loader: Loader) -> str:
     p = loader.plan()
-    return f"<Loader: {count(p['steps'])} steps of {count(p['rows'])} rows{_shuffle_words(p)}>\n{samples_text(loader.samples.info)}"
+    head = f"<Loader: {count(p['steps'])} steps of {count(p['rows'])} rows{_shuffle_words(p)}>"
+    return f"{head}\n{samples_text(loader.samples.info)}"
 
 
 def _shuffle_words(p: dict[str, Any]) -> str:
     if p["shuffle"] == "none":
         return ", in archive order"
     return f", shuffled ({p['shuffle']}, seed {p['seed']})"
+
+
+_MODES = {
+    "keep": "all chunks stay decoded over epochs",
+    "push": "chunks go straight into open batches",
+    "hold": "chunks are held decoded while they are needed",
+}
+
+
+def _plural(n: float, word: str) -> str:
+    return f"{count(n)} {word}" if n == 1 else f"{count(n)} {word}s"
+
+
+def _order_words(p: dict[str, Any]) -> str:
+    if p["shuffle"] == "none":
+        return "as in the archive"
+    if p["shuffle"] == "global":
+        return f"an exact permutation, seed {p['seed']}"
+    cells = _plural(p["block"], "chunk cell")
+    return f"spread, seed {p['seed']}: {count(p['open_blocks'])} of {count(p['blocks'])} blocks open, each of {cells}"
+
+
+def _plan_rows(p: dict[str, Any]) -> list[tuple[str, str]]:
+    """(label, sentence); the program's `headrace plan` says the same."""
+    c, m, q = p["cost"], p["memory"], p["quality"]
+    rows = [
+        ("samples", count(p["samples"])),
+        ("steps", f"{count(p['steps'])} of {_plural(p['rows'], 'row')} an epoch, remainder {p['remainder']}"),
+        ("order", _order_words(p)),
+    ]
+    if p["world"] > 1 or p["streams"] > 1:
+        ranks = f"rank {p['rank']} of {p['world']}, {_plural(p['streams'], 'stream')}"
+        rows.append(("ranks", f"{ranks}, global batch {count(p['global_batch'])}"))
+    about = "" if c["exact"] else "about "
+    reads = f"{about}{count(round(c['chunk_reads']))} chunks an epoch, {size(c['read_bytes'])} decoded"
+    rows.append(
+        ("reads", f"{reads}; {count(c['distinct_chunks'])} different ones: amplification {c['amplification']:.3g}")
+    )
+    if c["useful_bytes"] > c["read_bytes"]:
+        use = f"{size(c['useful_bytes'])}: each decoded byte is used {c['useful_bytes'] / c['read_bytes']:.2f} times"
+    else:
+        use = f"{size(c['useful_bytes'])}, {100 * c['useful_bytes'] / (c['read_bytes'] or 1):.0f} % of what is decoded"
+    rows.append(("", f"samples take {use}"))
+    first = _plural(round(c["first_batch_chunks"]), "chunk")
+    rows.append(("first batch", f"{first}, {size(c['first_batch_bytes'])} decoded"))
+    least, enough = size(m["minimum"]), size(m["comfortable"])
+    rows.append(("memory", f"budget {size(m['budget'])}; at least {least}, from {enough} on each chunk is read once"))
+    parts = f"a batch {size(m['batch'])}, largest job {size(m['lane'])}, tables {size(m['tables'])}"
+    rows.append(
+        ("", f"{parts}; up to {_plural(m['max_open'], 'batch').replace('batchs', 'batches')} open; {_MODES[m['mode']]}")
+    )
+    if p["shuffle"] != "none" and q["variance"] is not None:
+        variance = f"variance of batch means {q['variance']:.2g} × independent draws (below 1 is better)"
+        rows.append(("shuffle", f"{variance}, worst batch {q['worst']:.2g} σ"))
+        rows.append(("", f"{q['distinct_blocks']:.3g} different blocks in a batch"))
+    return rows
+
+
+def plan_text(p: dict[str, Any]) -> str:
+    from textwrap import wrap
+
+    lines = []
+    notes = [("warning", w) for w in p["warnings"]] + [("advice", a) for a in p["advice"]]
+    for label, sentence in _plan_rows(p) + notes:
+        for i, part in enumerate(wrap(sentence, 84)):
+            lines.append(f"{label if i == 0 else '':<12}{part}")
+    return "\n".join(lines)
+
+
+def plan_html(p: dict[str, Any]) -> str:
+    rows = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in _plan_rows(p))
+    notes = "".join(f'<div class="w">{escape(w)}</div>' for w in p["warnings"])
+    notes += "".join(f"<div>{escape(a)}</div>" for a in p["advice"])
+    pictures = _memory_bar(p["memory"]) + (_variance_scale(p["quality"]["variance"]) if p["shuffle"] != "none" else "")
+    return html(f"<table>{rows}</table>{pictures}{notes}")
+
+
+def _memory_bar(m: dict[str, Any], width: float = 560.0) -> str:
+    """What the budget is for, to scale."""
+    parts = [
+        ("tables", m["tables"], 0.30),
+        ("largest job", m["lane"], 0.45),
+        (f"{count(m['max_open'])} × batch", m["max_open"] * m["batch"], 0.60),
+    ]
+    parts.append(("cache and reads", max(0, m["budget"] - sum(n for _, n, _ in parts)), 0.12))
+    total = sum(n for _, n, _ in parts) or 1
+    body, x = [], 0.0
+    for name, n, shade in parts:
+        w = width * n / total
+        body.append(
+            f'<rect x="{x:.1f}" y="0" width="{max(0.0, w - 1):.1f}" height="16" fill="currentColor" '
+            f'fill-opacity="{shade}"><title>{escape(name)}: {size(n)}</title></rect>'
+        )
+        if w > 7 * len(name):
+            body.append(f'<text x="{x + 2:.1f}" y="29" fill="currentColor" fill-opacity=".7">{escape(name)}</text>')
+        x += w
+    says = "memory budget: " + ", ".join(f"{name} {size(n)}" for name, n, _ in parts)
+    return _svg(width, 34, "".join(body), says)
+
+
+def _variance_scale(variance: float | None, width: float = 560.0) -> str:
+    """Where the shuffle lies between 0.01 and 100 times independent draws."""
+    if not variance:
+        return ""
+    from math import log10
+
+    def at(v: float) -> float:
+        return 10 + (width - 20) * (min(max(log10(v), -2.0), 2.0) + 2) / 4
+
+    body = [f'<path d="M10 20H{width - 10:g}" stroke="currentColor" stroke-opacity=".35"/>']
+    for v, words in ((0.01, "0.01"), (0.1, "0.1"), (1, "1: independent draws"), (10, "10"), (100, "100")):
+        body.append(f'<path d="M{at(v):.1f} 16v8" stroke="currentColor" stroke-opacity=".5"/>')
+        body.append(
+            f'<text x="{at(v):.1f}" y="38" text-anchor="middle" fill="currentColor" fill-opacity=".7">{words}</text>'
+        )
+    body.append(f'<circle cx="{at(variance):.1f}" cy="20" r="5" fill="currentColor"/>')
+    body.append(f'<text x="{at(variance):.1f}" y="10" text-anchor="middle" fill="currentColor">{variance:.2g}</text>')
+    return _svg(width, 42, "".join(body), f"variance of batch means: {variance:.2g} times that of independent draws")
+
+
+def _svg(width: float, height: float, body: str, says: str) -> str:
+    return (
+        f'<svg width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" role="img" font-size="10" '
+        f'style="max-width:100%" aria-label="{escape(says)}">{body}</svg><br>'
+    )

@@ -1,0 +1,156 @@
+"""The extension module over headrace.h: handles that the package's classes wrap, and the two types users hold."""
+
+from collections.abc import Buffer, Iterator, Sequence
+from typing import Any, final
+
+def open(url: str, options_json: str | None, /) -> ArchiveHandle: ...
+def configure(workers: int, net_threads: int, io_threads: int, /) -> None: ...
+def version() -> str: ...
+def drain_log() -> None:
+    """Hand collected log lines to the logger "headrace"."""
+
+@final
+class ArchiveHandle:
+    def json(self) -> str: ...
+    def read(
+        self,
+        path: str,
+        start: Sequence[int],
+        count: Sequence[int],
+        step: Sequence[int],
+        dtype: str | None,
+        decode: bool,
+        item_size: int,
+        unit: str | None,
+        /,
+    ) -> Any:
+        """A `Tensor`; or bytes, where `item_size` is 0."""
+    def samples(self, along: str, /) -> SamplesHandle: ...
+
+@final
+class SamplesHandle:
+    def view(self, name: str, arrays: Sequence[str], stack: str | None, /) -> None: ...
+    def steps(self, view: str, dim: str, first: int, last: int, /) -> None: ...
+    def window(self, view: str, dim: str, n: int, /) -> None: ...
+    def lag(self, view: str, dim: str, duration: str, /) -> None: ...
+    def isel(self, view: str, dim: str, index: int, /) -> None: ...
+    def isel_slice(self, view: str, dim: str, start: int | None, stop: int | None, step: int, /) -> None: ...
+    def isel_list(self, view: str, dim: str, indices: Sequence[int], /) -> None: ...
+    def sel(self, view: str, dim: str, labels_json: str, /) -> None: ...
+    def dtype(self, view: str, name: str, /) -> None: ...
+    def decode(self, view: str, decode: bool, /) -> None: ...
+    def keep(self, start: int | None, stop: int | None, step: int, /) -> SamplesHandle: ...
+    def keep_labels(self, labels_json: str, /) -> SamplesHandle: ...
+    def split(self, fractions: Sequence[float], gap: int, /) -> tuple[SamplesHandle, ...]: ...
+    def count(self) -> int: ...
+    def ids(self, first: int, n: int, /) -> bytearray:
+        """int64, native-endian."""
+    def json(self) -> str: ...
+    def loader(
+        self,
+        n: int,
+        global_batch: int,
+        shuffle: int,
+        remainder: int,
+        seed: int,
+        memory: int,
+        spread: int,
+        block: int,
+        streams: int,
+        rank: int,
+        world: int,
+        missing: int,
+        on_error: int,
+        dtype: str | None,
+        order: int,
+        explicit_set: int,
+        /,
+    ) -> LoaderHandle: ...
+
+@final
+class LoaderHandle:
+    def next(self, timeout_ms: int, /) -> Batch | None: ...
+    def steps(self) -> int: ...
+    def set_epoch(self, epoch: int, /) -> None: ...
+    def rewind(self) -> None: ...
+    def state(self) -> str: ...
+    def load_state(self, state: str, allow_batch: bool, /) -> None: ...
+    def plan(self) -> str: ...
+    def stats(self) -> str: ...
+    def close(self) -> None: ...
+
+@final
+class Batch:
+    """One step of a loader: finished tensors, one per view, by name.
+
+    The memory belongs to the batch and lives as long as any tensor or array made from it.
+    """
+
+    @property
+    def index(self) -> Tensor:
+        """Sample ids: int64 of shape (rows,)."""
+    @property
+    def valid(self) -> Tensor:
+        """bool of shape (rows,): False where a row is padding or masked."""
+    @property
+    def step(self) -> int:
+        """Step of the epoch, from 0."""
+    @property
+    def epoch(self) -> int:
+        """Epoch, from 0."""
+    @property
+    def filled(self) -> int:
+        """Chunks that were missing and filled."""
+    def keys(self) -> list[str]:
+        """Names of the views."""
+    def items(self) -> list[tuple[str, Tensor]]:
+        """(name, tensor) of every view."""
+    def numpy(self) -> dict[str, Any]:
+        """numpy arrays over the batch's memory, without a copy."""
+    def torch(self) -> dict[str, Any]:
+        """torch tensors over the batch's memory, without a copy."""
+    def jax(self) -> dict[str, Any]:
+        """jax arrays over the batch's memory, without a copy on CPU."""
+    def __getitem__(self, name: str, /) -> Tensor: ...
+    def __contains__(self, name: object, /) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int:
+        """Rows."""
+
+@final
+class Tensor(Buffer):
+    """Typed memory of a batch: C-contiguous, 256-byte aligned, writable, shared without a copy."""
+
+    @property
+    def name(self) -> str:
+        """Name of the view."""
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> str:
+        """numpy's name of the type."""
+    @property
+    def nbytes(self) -> int: ...
+    def numpy(self) -> Any:
+        """A writable numpy array over the same memory."""
+    def torch(self) -> Any:
+        """A torch tensor over the same memory."""
+    def jax(self) -> Any:
+        """A jax array over the same memory (CPU), read-only as jax has it."""
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0): the CPU."""
+    def __getitem__(self, key: Any, /) -> Any:
+        """Through numpy."""
+    def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
