@@ -25,6 +25,13 @@ struct job {
     atomic_ullong next, turn, stored;
 };
 
+/* The next ring slot. Acquire and release: a slot is reused only after hundreds of turns, and what its former thread wrote
+ * is then ordered before by that thread's own later turns. */
+static uint64_t turn_take(struct job *j)
+{
+    return atomic_fetch_add_explicit(&j->turn, 1, memory_order_acq_rel);
+}
+
 static size_t read_at(int fd, uint8_t *out, size_t n, uint64_t offset, const char *path)
 {
     size_t got = 0;
@@ -57,8 +64,7 @@ static void do_plain(struct job *j, struct decoder *d, uint8_t *in, uint64_t obj
 {
     char path[1280];
     struct archive *a = &j->archive;
-    uint8_t *slot =
-        ring_slot(&j->ring, a, atomic_fetch_add_explicit(&j->turn, 1, memory_order_relaxed));
+    uint8_t *slot = ring_slot(&j->ring, a, turn_take(j));
     int fd = open_object(a, object, path, sizeof path);
     size_t n;
 
@@ -96,9 +102,7 @@ static void do_shard(struct job *j, struct decoder *d, uint8_t *in, uint64_t obj
             continue;
         if (n > a->object_bound - shard_index_bytes(a) || read_at(fd, in, n, offset, path) != n)
             die("short shard", path);
-        chunk_decode(
-            a, d, in, n,
-            ring_slot(&j->ring, a, atomic_fetch_add_explicit(&j->turn, 1, memory_order_relaxed)));
+        chunk_decode(a, d, in, n, ring_slot(&j->ring, a, turn_take(j)));
         atomic_fetch_add_explicit(&j->stored, n, memory_order_relaxed);
     }
     close(fd);

@@ -196,7 +196,10 @@ static void bodies_init(struct fetch *f, int n)
     for (int i = 0; i < n; i++) {
         struct body *b = malloc(sizeof *b);
 
-        if (!b || !(b->bytes = malloc(f->archive.object_bound)))
+        if (!b)
+            die("out of memory", "bodies");
+        b->bytes = malloc(f->archive.object_bound);
+        if (!b->bytes)
             die("out of memory", "bodies");
         memset(b->bytes, 1, b->room = f->archive.object_bound); /* touched, like the ring */
         b->next = f->synced.idle;

@@ -23,7 +23,7 @@ def batches(archive, batch, threads, seed):
     lay, rng, local = common.Layout(archive, batch), np.random.default_rng(seed), threading.local()
     codecs = [c["name"] for c in common.field_metadata(archive)["codecs"][1:]]
     decode = {"zstd": numcodecs.Zstd().decode, "blosc": numcodecs.Blosc().decode}[codecs[0]] if codecs else None
-    fetch = common_http(archive, local) if archive.startswith("http") else None
+    fetch = http_get(archive, local) if archive.startswith("http") else None
     n = lay.per_chunk
 
     def fill(out, starts, places):
@@ -63,7 +63,7 @@ def batches(archive, batch, threads, seed):
                 yield from (now[0][i : i + batch] for i in range(0, len(now[0]), batch))
 
 
-def common_http(archive, local):
+def http_get(archive, local):
     import http.client
     import urllib.parse
 
