@@ -13,7 +13,7 @@
 #include <time.h>
 #include <zstd.h>
 
-_Noreturn void die(const char *what, const char *where)
+void die(const char *what, const char *where)
 {
     fprintf(stderr, "bench: %s: %s\n", what, where);
     exit(1);

@@ -20,7 +20,7 @@ struct archive {
     size_t object_bound;               /* no object is larger */
 };
 
-_Noreturn void die(const char *what, const char *where);
+void die(const char *what, const char *where) __attribute__((noreturn));
 
 /* plan: path of NAME.plan. */
 void archive_load(struct archive *a, const char *plan);
