@@ -220,8 +220,8 @@ static int streams(struct codec_context *x, const struct frame *f, uint32_t bloc
     uint64_t at;
     TRY(block_start(f, block, &at, e));
     for (uint32_t s = 0; s < count; s++) {
-        const uint8_t *data;
-        uint32_t n;
+        const uint8_t *data = NULL;
+        uint32_t n = 0;
         TRY(next_stream(f, &at, &data, &n, e));
         out[s] = n == each ? data : space + (size_t)s * each;
         if (n != each)

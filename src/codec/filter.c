@@ -41,7 +41,7 @@ static int convert_decode(const struct step *s, struct codec_context *x, const u
                           size_t n, uint8_t *dst, size_t cap, size_t *made, struct hr_error *e)
 {
     const struct filter *f = s->config;
-    size_t count;
+    size_t count = 0;
     int rc = count_items(s, n, cap, &count, made, e);
     if (rc)
         return rc;
@@ -67,7 +67,7 @@ static int scale_decode(const struct step *s, struct codec_context *x, const uin
                         uint8_t *dst, size_t cap, size_t *made, struct hr_error *e)
 {
     const struct filter *f = s->config;
-    size_t count;
+    size_t count = 0;
     int rc = count_items(s, n, cap, &count, made, e);
     if (rc)
         return rc;
@@ -87,7 +87,7 @@ static int delta_decode(const struct step *s, struct codec_context *x, const uin
                         uint8_t *dst, size_t cap, size_t *made, struct hr_error *e)
 {
     const struct filter *f = s->config;
-    size_t count;
+    size_t count = 0;
     int rc = count_items(s, n, cap, &count, made, e);
     if (rc)
         return rc;

@@ -46,7 +46,8 @@ static inline void put_u32(uint8_t *p, uint32_t v)
         p[i] = (uint8_t)(v >> (8 * i));
 }
 
-static inline size_t compress_stream(int inner, const uint8_t *src, size_t n, uint8_t *dst, size_t cap)
+static inline size_t compress_stream(int inner, const uint8_t *src, size_t n, uint8_t *dst,
+                                     size_t cap)
 {
     if (inner == FRAME_LZ4) {
         int rc = LZ4_compress_default((const char *)src, (char *)dst, (int)n, (int)cap);
@@ -72,10 +73,12 @@ static inline void shuffle_block(const uint8_t *src, size_t n, size_t width, uin
 }
 
 /* The frame of data[0..n), to be freed; *size its length. */
-static inline uint8_t *frame_write(const struct frame_options *o, const uint8_t *data, uint32_t n, size_t *size)
+static inline uint8_t *frame_write(const struct frame_options *o, const uint8_t *data, uint32_t n,
+                                   size_t *size)
 {
     uint32_t bs = o->blocksize < n ? o->blocksize : n, blocks = bs ? (n + bs - 1) / bs : 0;
-    uint8_t *frame = malloc(2 * (size_t)n + 64 * (size_t)blocks * 17 + 4096), *space = malloc((size_t)bs + 1);
+    uint8_t *frame = malloc(2 * (size_t)n + 64 * (size_t)blocks * 17 + 4096),
+            *space = malloc((size_t)bs + 1);
     size_t at = 16 + 4 * (size_t)blocks;
     frame[0] = 2;
     frame[1] = 1;
@@ -94,7 +97,8 @@ static inline uint8_t *frame_write(const struct frame_options *o, const uint8_t 
         uint32_t streams = split ? o->width : 1, each = m / streams;
         put_u32(frame + 16 + 4 * (size_t)b, (uint32_t)at);
         for (uint32_t s = 0; s < streams; s++) {
-            size_t got = compress_stream(o->inner, src + (size_t)s * each, each, frame + at + 4, each - (each > 1));
+            size_t got = compress_stream(o->inner, src + (size_t)s * each, each, frame + at + 4,
+                                         each - (each > 1));
             if (!got || got >= each) {
                 memcpy(frame + at + 4, src + (size_t)s * each, each);
                 got = each;

@@ -7,7 +7,8 @@
 static struct arena arena;
 static struct codec_context *context;
 
-static struct codec_chain *chain_of(const char *compressor, const char *filters, const char *dtype, uint64_t items)
+static struct codec_chain *chain_of(const char *compressor, const char *filters, const char *dtype,
+                                    uint64_t items)
 {
     struct json *c = NULL, *f = NULL;
     struct dtype type;
@@ -27,7 +28,8 @@ static size_t make_runs(struct codec_run *runs, size_t max, uint64_t n, uint8_t 
     uint64_t at = below(4) ? below(n / 4 + 1) : 0, place = below(70);
     size_t count = 0;
     while (at < n && count < max) {
-        uint64_t left = n - at, bytes = below(3) ? 1 + below(left) : 1 + below(left < 40 ? left : 40);
+        uint64_t left = n - at,
+                 bytes = below(3) ? 1 + below(left) : 1 + below(left < 40 ? left : 40);
         if (below(5) == 0) /* aligned as rows of floats are */
             bytes = (bytes + 63) / 64 * 64 < left ? (bytes + 63) / 64 * 64 : left;
         runs[count++] = (struct codec_run){at, bytes, out + place};
@@ -38,7 +40,8 @@ static size_t make_runs(struct codec_run *runs, size_t max, uint64_t n, uint8_t 
     return count;
 }
 
-static bool agrees(const struct codec_chain *c, const uint8_t *stored, size_t size, const uint8_t *data, uint64_t n)
+static bool agrees(const struct codec_chain *c, const uint8_t *stored, size_t size,
+                   const uint8_t *data, uint64_t n)
 {
     enum { MAX = 24, ROOM = 24 * 130 + 200 };
     struct codec_run runs[MAX];
@@ -69,7 +72,9 @@ static void blosc_frames_of_every_form_scatter_as_they_decode(void)
         if (!planes_kernels_at(&context->kernels, level))
             continue;
         for (int round = 0; round < 1500; round++) {
-            struct frame_options o = {.width = widths[below(10)], .inner = inners[below(3)], .shuffle = below(4),
+            struct frame_options o = {.width = widths[below(10)],
+                                      .inner = inners[below(3)],
+                                      .shuffle = below(4),
                                       .no_split = below(2)};
             uint32_t n = 1 + (uint32_t)below(below(2) ? 300 : 40000);
             o.blocksize = (1 + (uint32_t)below(n)) / o.width * o.width;
@@ -78,7 +83,8 @@ static void blosc_frames_of_every_form_scatter_as_they_decode(void)
             uint8_t *data = malloc(n), *back = malloc(n);
             fill_data(data, n, below(3) ? o.width : 0);
             size_t size;
-            uint8_t *frame = below(20) ? frame_write(&o, data, n, &size) : frame_stored(data, n, &size);
+            uint8_t *frame =
+                below(20) ? frame_write(&o, data, n, &size) : frame_stored(data, n, &size);
             struct codec_chain *c = chain_of("{\"id\":\"blosc\"}", NULL, "|u1", n);
             struct hr_error e = {0};
             int rc = codec_chain_decode(c, context, frame, size, back, &e);
@@ -86,8 +92,8 @@ static void blosc_frames_of_every_form_scatter_as_they_decode(void)
             for (int k = 0; k < 3; k++)
                 ok &= agrees(c, frame, size, data, n);
             if (!ok && !bad++)
-                printf("# level %d width %u n %u block %u inner %d shuffle %d no_split %d: %s\n", level, o.width, n,
-                       o.blocksize, o.inner, o.shuffle, o.no_split, e.text);
+                printf("# level %d width %u n %u block %u inner %d shuffle %d no_split %d: %s\n",
+                       level, o.width, n, o.blocksize, o.inner, o.shuffle, o.no_split, e.text);
             free(data);
             free(back);
             free(frame);
@@ -118,7 +124,8 @@ static void every_other_chain_scatters_as_it_decodes(void)
             size = ZSTD_compress(stored, 2 * n + 1000, data, n, 1);
             break;
         case 2:
-            c = chain_of("{\"id\":\"zlib\"}", "[{\"id\":\"shuffle\",\"elementsize\":\"8\"}]", "<f8", n / 8);
+            c = chain_of("{\"id\":\"zlib\"}", "[{\"id\":\"shuffle\",\"elementsize\":\"8\"}]", "<f8",
+                         n / 8);
             shuffle_block(data, n, 8, planes);
             size = compress_stream(FRAME_ZLIB, planes, n, stored, 2 * n + 1000);
             break;
