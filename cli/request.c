@@ -219,7 +219,7 @@ static int take_shuffle(struct request *r, const char *text)
 static int take_other(struct request *r, int c, const char *text)
 {
     char *end;
-    int64_t workers;
+    int64_t workers = 0;
     struct hr_error e;
     int rc;
     switch (c) {

@@ -262,8 +262,8 @@ static int nothing_selected(const char *view, const char *dim, struct hr_error *
 
 int hr_view_isel(struct hr_samples *s, const char *view, const char *dim, int64_t index, struct hr_error *e)
 {
-    const struct array *x;
-    int64_t n;
+    const struct array *x = NULL;
+    int64_t n = 0;
     TRY(view_length(s, view, dim, &x, &n, e));
     TRY(wrap_index(&index, n, dim, e));
     return set_dim(s, view, dim, false, (struct dim_spec){.kind = SEL_SLICE, .start = index, .count = 1, .step = 1}, e);
@@ -272,8 +272,8 @@ int hr_view_isel(struct hr_samples *s, const char *view, const char *dim, int64_
 int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim, int has_start, int64_t start,
                        int has_stop, int64_t stop, int64_t step, struct hr_error *e)
 {
-    const struct array *x;
-    int64_t n, from, count;
+    const struct array *x = NULL;
+    int64_t n = 0, from = 0, count = 0;
     TRY(view_length(s, view, dim, &x, &n, e));
     TRY(core_slice_range(has_start, start, has_stop, stop, step, n, &from, &count, e));
     if (!count)
@@ -285,8 +285,8 @@ int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim, 
 int hr_view_isel_list(struct hr_samples *s, const char *view, const char *dim, const int64_t *index, int n,
                       struct hr_error *e)
 {
-    const struct array *x;
-    int64_t length;
+    const struct array *x = NULL;
+    int64_t length = 0;
     if (n < 1)
         return nothing_selected(view, dim, e);
     TRY(view_length(s, view, dim, &x, &length, e));
@@ -318,10 +318,10 @@ int core_resolve(struct hr_archive *a, struct arena *arena, const struct array *
 
 int hr_view_sel(struct hr_samples *s, const char *view, const char *dim, const char *labels, struct hr_error *e)
 {
-    const struct array *x;
+    const struct array *x = NULL;
     struct selection sel;
     struct arena scratch;
-    int64_t n;
+    int64_t n = 0;
     TRY(view_length(s, view, dim, &x, &n, e));
     arena_init(&scratch);
     int rc = core_resolve(s->core->archive, &scratch, x, dim, n, labels, &sel, e);
