@@ -95,7 +95,7 @@ def archive_html(info: dict[str, Any]) -> str:
 def _grid(node: dict[str, Any], width: int = 220) -> str:
     """The chunk grid of the last two dimensions, as a small drawing."""
     lengths, chunks = node["shape"][-2:], node["chunks"][-2:]
-    if len(lengths) < 2 or 0 in lengths:  # noqa: PLR2004
+    if len(lengths) < 2 or 0 in lengths:
         return ""
     scale = width / max(lengths)
     w, h = max(4.0, lengths[1] * scale), max(4.0, lengths[0] * scale)
@@ -253,26 +253,20 @@ def plan_html(p: dict[str, Any]) -> str:
 
 
 def _memory_bar(m: dict[str, Any], width: float = 560.0) -> str:
-    """What the budget is for, to scale."""
-    parts = [
-        ("tables", m["tables"], 0.30),
-        ("largest job", m["lane"], 0.45),
-        (f"{count(m['max_open'])} × batch", m["max_open"] * m["batch"], 0.60),
-    ]
-    parts.append(("cache and reads", max(0, m["budget"] - sum(n for _, n, _ in parts)), 0.12))
+    """What the budget is for, to scale, with the names below."""
+    open_batches = m["max_open"] * m["batch"]
+    parts = [("tables", m["tables"], 0.35), ("largest job", m["lane"], 0.8), ("open batches", open_batches, 0.55)]
+    parts.append(("cache and reads", max(0, m["budget"] - sum(n for _, n, _ in parts)), 0.15))
     total = sum(n for _, n, _ in parts) or 1
-    body, x = [], 0.0
+    body, x, at = [], 0.0, 0.0
     for name, n, shade in parts:
-        w = width * n / total
-        body.append(
-            f'<rect x="{x:.1f}" y="0" width="{max(0.0, w - 1):.1f}" height="16" fill="currentColor" '
-            f'fill-opacity="{shade}"><title>{escape(name)}: {size(n)}</title></rect>'
-        )
-        if w > 7 * len(name):
-            body.append(f'<text x="{x + 2:.1f}" y="29" fill="currentColor" fill-opacity=".7">{escape(name)}</text>')
-        x += w
-    says = "memory budget: " + ", ".join(f"{name} {size(n)}" for name, n, _ in parts)
-    return _svg(width, 34, "".join(body), says)
+        w, words = width * n / total, f"{name} {size(n)}"
+        fill = f'fill="currentColor" fill-opacity="{shade}"'
+        body.append(f'<rect x="{x:.1f}" y="0" width="{max(1.0, w - 1):.1f}" height="14" {fill}/>')
+        body.append(f'<rect x="{at:.1f}" y="22" width="9" height="9" {fill}/>')
+        body.append(f'<text x="{at + 13:.1f}" y="30" fill="currentColor" fill-opacity=".7">{escape(words)}</text>')
+        x, at = x + w, at + 6.2 * len(words) + 24
+    return _svg(width, 34, "".join(body), "memory budget: " + ", ".join(f"{name} {size(n)}" for name, n, _ in parts))
 
 
 def _variance_scale(variance: float | None, width: float = 560.0) -> str:
@@ -285,7 +279,7 @@ def _variance_scale(variance: float | None, width: float = 560.0) -> str:
         return 10 + (width - 20) * (min(max(log10(v), -2.0), 2.0) + 2) / 4
 
     body = [f'<path d="M10 20H{width - 10:g}" stroke="currentColor" stroke-opacity=".35"/>']
-    for v, words in ((0.01, "0.01"), (0.1, "0.1"), (1, "1: independent draws"), (10, "10"), (100, "100")):
+    for v, words in ((0.01, ".01"), (0.1, "0.1"), (1, "1: independent draws"), (10, "10"), (100, "100")):
         body.append(f'<path d="M{at(v):.1f} 16v8" stroke="currentColor" stroke-opacity=".5"/>')
         body.append(
             f'<text x="{at(v):.1f}" y="38" text-anchor="middle" fill="currentColor" fill-opacity=".7">{words}</text>'

@@ -95,22 +95,17 @@ def _archives(folder: Path, steps: int, console: Console) -> dict[str, Path]:
         task = progress.add_task("writing the large one", total=total)
         earth = archives.earth(folder, steps, lambda done: progress.update(task, completed=done))
         progress.update(task, completed=total)
-    table = Table(box=None, show_header=False, padding=(0, 2))
-    table.add_row(
-        climate.name, "real: North America 1860 to 2099, two climate runs", "240 × 37 × 49, 2 arrays", _disk(climate)
+    lines = (
+        (climate, "real: two climate runs, North America 1860 to 2099"),
+        (earth, f"as ERA5 lies: real mean, made weather, 2 × {steps}×181×360"),
     )
-    table.add_row(
-        earth.name,
-        "large: real mean, made weather, in the layout of ERA5",
-        f"{steps} × 181 × 360, 2 arrays",
-        _disk(earth),
-    )
-    console.print(table)
+    for path, words in lines:
+        console.print(f"  {path.name:<16} {words:<50} {_disk(path):>7}", soft_wrap=True)
     return {"climate": climate, "earth": earth}
 
 
 def _disk(path: Path) -> str:
-    return size(sum(f.stat().st_size for f in path.rglob("*") if f.is_file())) + " stored"
+    return size(sum(f.stat().st_size for f in path.rglob("*") if f.is_file()))
 
 
 def _loader(url: str) -> hr.Loader:

@@ -46,7 +46,7 @@ def climate_batch(path: Path) -> str:
             field, year = now[row, place], years[row]
             change = float((then[row, place] - field).mean())
             says = f"Air temperature of North America, {year}, {scenario}: {field.min():.0f} to {field.max():.0f} K"
-            caption = f"{scenario} {year}, by {year + AHEAD} {change:+.1f} K"
+            caption = f"{scenario} {year}, then {change:+.1f} K"
             pictures.append(image(paint(field[::-1], 257, 306), says, caption))
     return f'<div class="strip six pixels">{"".join(pictures)}</div>' + _scale(257, 306, "K", WARM)
 
@@ -96,7 +96,7 @@ def order_scatter(ids: list[list[int]], samples: int) -> str:
     flat = [i for step in ids for i in step]
     chart = Chart(560, 300, (0, len(ids)), (0, samples))
     steps = [s for s, step in enumerate(ids) for _ in step]
-    chart.dots(steps, flat, 0.9, "accent")
+    chart.dots(steps, flat, 1.1, "accent")
     says = f"Each of {len(flat)} samples as a dot, step against position in the archive: every step reaches all over it"
     return chart.draw("step of the epoch", "position on the time axis", ticks(len(ids)), ticks(samples), says)
 
@@ -216,8 +216,8 @@ def _resume_words(facts: dict[str, Any]) -> str:
     return (
         f"One process streamed the archive and was killed without warning. {facts['ranks_after']} processes went on "
         f"from its last state, {facts['state_bytes']} bytes. Together they delivered {count(facts['delivered'])} "
-        f"samples, {count(facts['distinct'])} different ones, of an epoch of {count(facts['samples'])}; every global batch is "
-        f"{same} in a run that was never killed."
+        f"samples, {count(facts['distinct'])} different ones, of an epoch of {count(facts['samples'])}; every "
+        f"global batch is {same} in a run that was never killed."
     )
 
 
@@ -227,7 +227,8 @@ def _sections(paths: dict[str, Path], runs: list[Run], facts: dict[str, Any], bu
         _section(
             "A batch of real climate",
             "Air temperature over North America, from two runs of a climate model. A sample is a year in both; "
-            f"its target, the same {AHEAD} years later. One shuffled batch of six, sorted by year here.",
+            f"its target, the same {AHEAD} years later: below each, how much warmer that is. One shuffled batch of "
+            "six, sorted by year here.",
             climate_batch(paths["climate"]),
         ),
         _section(

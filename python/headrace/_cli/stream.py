@@ -69,7 +69,7 @@ def progress_bar(console: Console) -> Progress:
 
 def stream(loader: hr.Loader, run: Run, epochs: int, idle: int, console: Console) -> Run:
     """`epochs` epochs; `idle` is what was resident before the loader was opened."""
-    steps = len(loader)
+    steps, run.plan = len(loader), dict(loader.plan())
     with progress_bar(console) as progress:
         task = progress.add_task(run.title, total=steps * epochs, rate=0.0, bytes=0.0, memory=0, epoch="")
         start = shown = time.perf_counter()
@@ -98,6 +98,5 @@ def stream(loader: hr.Loader, run: Run, epochs: int, idle: int, console: Console
             memory=max(run.memory, default=0), epoch=f"{epochs}/{epochs}",
         )  # fmt: skip
     run.epochs = epochs
-    run.plan = dict(loader.plan())
     run.stats = loader.stats()
     return run
