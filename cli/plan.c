@@ -112,10 +112,12 @@ static void print_cost(const struct value *p)
     const char *about = value_text(c, "exact", "false");
     about = strcmp(about, "true") ? "about " : "";
     double useful = value_number(c, "useful_bytes", 0), read = value_number(c, "read_bytes", 0);
-    row("reads", "%s%s chunks an epoch, %s decoded; %s different ones: amplification %.3g", about, count(c, "chunk_reads"),
-        bytes(c, "read_bytes"), count(c, "distinct_chunks"), value_number(c, "amplification", 1));
+    row("reads", "%s%s chunks an epoch, %s decoded; %s different ones: amplification %.3g", about,
+        count(c, "chunk_reads"), bytes(c, "read_bytes"), count(c, "distinct_chunks"),
+        value_number(c, "amplification", 1));
     if (useful > read)
-        row("", "samples take %s: each decoded byte is used %.2f times", bytes(c, "useful_bytes"), useful / read);
+        row("", "samples take %s: each decoded byte is used %.2f times", bytes(c, "useful_bytes"),
+            useful / read);
     else
         row("", "samples take %s, %.0f %% of what is decoded", bytes(c, "useful_bytes"),
             read > 0 ? 100 * useful / read : 100);
