@@ -68,8 +68,10 @@ static void free_driver(struct driver *d)
     mem_free((void *)d->fixed.c.arrays);
     mem_free((void *)d->fixed.c.parts);
     mem_free(d->turn.arrays);
-    if (d->turn.dead)
+    if (d->turn.dead) { /* it was opened, and the turn has let go of the rest */
         batch_layout_unref(d->fixed.c.layout);
+        workers_unref(d->fixed.c.workers);
+    }
     mem_free(d->turn.results);
     pool_unref(d->fixed.pool);
     pthread_mutex_destroy(&d->synced.mutex);

@@ -374,7 +374,9 @@ static void finish_batch(struct driver *d, const struct action *a)
     f->failed = a->failed;
     if (f->failed && !f->error.code)
         f->error = d->turn.failure;
+    d->turn.stats.engine = *engine_stats(d->turn.engine);
     pthread_mutex_lock(&d->synced.mutex);
+    d->synced.stats = d->turn.stats;
     if (f->start != d->synced.starts) { /* nobody waits for it any more */
         *(d->synced.taken ? &d->synced.last_taken->next : &d->synced.taken) = f;
         d->synced.last_taken = f;
