@@ -1,8 +1,10 @@
-/* What came back in one try, and what to make of it: kept, discarded, an error, or reason for another try.
+/* What came back in one try, and what to make of it: kept, discarded, an error, or reason for
+ * another try.
  *
- * The reply is judged when its headers are complete and before a byte is kept: status, range, version of the object. Bytes
- * go straight from libcurl's buffer to the place the caller gave for them. The body must then have exactly the announced
- * length. A fault that is set first stands; aborting libcurl by a short count from its callbacks does not replace it. */
+ * The reply is judged when its headers are complete and before a byte is kept: status, range,
+ * version of the object. Bytes go straight from libcurl's buffer to the place the caller gave
+ * for them. The body must then have exactly the announced length. A fault that is set first
+ * stands; aborting libcurl by a short count from its callbacks does not replace it. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,10 +13,11 @@
 #include "net/transfer.h"
 #include "net/url.h"
 
-#define SPOOL_MAX (64u << 20) /* a chunked whole object: metadata, never a chunk of this size */
+#define SPOOL_MAX       (64u << 20) /* a chunked whole object: metadata, never so large */
 #define ERROR_DRAIN_MAX (256u << 10)
 
-void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format, ...)
+void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format,
+                    ...)
 {
     if (t->now.outcome != OUTCOME_OPEN)
         return;
@@ -27,8 +30,8 @@ void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, 
     va_end(args);
 }
 
-/* On a connection that was used before, an answer that would be an error may be the stray end of another (probe.h): it
- * counts only when a fresh connection repeats it. */
+/* On a connection that was used before, an answer that would be an error may be the stray end of
+ * another (probe.h): it counts only when a fresh connection repeats it. */
 static bool doubtful(struct transfer *t, const char *why)
 {
     long connects = 1;
@@ -48,9 +51,10 @@ static bool changed(struct transfer *t)
 {
     if (doubtful(t, "another version of the object"))
         return false;
-    transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
-                   "the object changed while the archive was being read (another ETag or size); parts of two "
-                   "versions cannot be joined: open the archive again");
+    transfer_fault(
+        t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+        "the object changed while the archive was being read (another ETag or size); parts of two "
+        "versions cannot be joined: open the archive again");
     return false;
 }
 
@@ -76,8 +80,9 @@ static bool same_version(struct transfer *t)
         return false;
     if (t->object.got && (!etag || etag != t->object.etag_hash))
         return false;
-    return !t->object.sized || (s->sized && s->first == t->object.first + t->object.got &&
-                                s->take == t->object.size - t->object.got && s->total == t->object.total);
+    return !t->object.sized ||
+           (s->sized && s->first == t->object.first + t->object.got &&
+            s->take == t->object.size - t->object.got && s->total == t->object.total);
 }
 
 static void note_ignored_range(struct transfer *t)
@@ -87,7 +92,9 @@ static void note_ignored_range(struct transfer *t)
     c->synced.stats.ignored_ranges++;
     pthread_mutex_unlock(&c->synced.lock);
     if (!t->lane->told_ignored)
-        net_log(c->net, 30, "%s: this server ignores Range requests; whole objects are read and cut", c->config.shown);
+        net_log(c->net, 30,
+                "%s: this server ignores Range requests; whole objects are read and cut",
+                c->config.shown);
     t->lane->told_ignored = true;
 }
 
@@ -180,8 +187,8 @@ static bool keep(struct transfer *t, uint64_t at, const char *data, size_t n)
 {
     const struct slice *s = &t->now.slice;
     if (at + n > s->body) {
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "the body has more than the %" PRIu64 " bytes announced",
-                       s->body);
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE,
+                       "the body has more than the %" PRIu64 " bytes announced", s->body);
         return false;
     }
     uint64_t from = at > s->skip ? at : s->skip, end = s->skip + s->take;
@@ -204,7 +211,8 @@ bool body_bytes(struct transfer *t, const char *data, size_t n)
     case BODY_SPOOL:
         if (t->now.seen <= SPOOL_MAX && buf_add(body, data, n) == 0)
             return true;
-        return refuse(t, "a chunked object of more than 64 MiB; the server should send its Content-Length");
+        return refuse(
+            t, "a chunked object of more than 64 MiB; the server should send its Content-Length");
     case BODY_ERROR:
         if (body->size < NET_ERROR_BODY)
             buf_add(body, data, n < NET_ERROR_BODY - body->size ? n : NET_ERROR_BODY - body->size);
@@ -274,7 +282,8 @@ static void status_end(struct transfer *t)
     const struct net_config *c = &t->lane->client->config;
     const struct reply *r = &t->now.reply;
     const struct buf *body = &t->now.easy->body;
-    struct net_reply reply = {.head = r, .body = body->size ? body->data : "", .body_size = body->size};
+    struct net_reply reply = {
+        .head = r, .body = body->size ? body->data : "", .body_size = body->size};
     const char *hint = NULL;
     struct pin pin;
     if (r->status == 412 && t->now.resumed) {
@@ -282,23 +291,26 @@ static void status_end(struct transfer *t)
     } else if (c->judge(c->arg, &reply, &hint) == NET_ABSENT) {
         if (t->object.sized || pinned(t, &pin))
             transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
-                           "the object disappeared while the archive was being read (status %d)", r->status);
+                           "the object disappeared while the archive was being read (status %d)",
+                           r->status);
         else
-            transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_MISSING, "missing (status %d)", r->status);
+            transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_MISSING, "missing (status %d)",
+                           r->status);
     } else if (retry_status(r->status)) {
-        transfer_fault(t, OUTCOME_RETRY, retry_throttled(r->status) ? CAUSE_THROTTLE : CAUSE_SERVER, HR_ESTORE,
-                       "status %d%s", r->status, status_text(r->status));
+        transfer_fault(t, OUTCOME_RETRY, retry_throttled(r->status) ? CAUSE_THROTTLE : CAUSE_SERVER,
+                       HR_ESTORE, "status %d%s", r->status, status_text(r->status));
     } else if (r->status / 100 == 3) {
         size_t n = 0;
         const char *to = reply_header(r, "location", &n);
         char location[256], shown[256];
         snprintf(location, sizeof location, "%.*s", (int)(n < 255 ? n : 255), to ? to : "");
-        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
-                       "status %d: a redirect to %s; redirects are not followed, open the archive there", r->status,
-                       *location ? url_redact(location, shown, sizeof shown) : "nowhere");
+        transfer_fault(
+            t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+            "status %d: a redirect to %s; redirects are not followed, open the archive there",
+            r->status, *location ? url_redact(location, shown, sizeof shown) : "nowhere");
     } else {
-        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "status %d%s%s%s", r->status, status_text(r->status),
-                       hint ? "; " : "", hint ? hint : "");
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "status %d%s%s%s", r->status,
+                       status_text(r->status), hint ? "; " : "", hint ? hint : "");
     }
 }
 
@@ -313,8 +325,8 @@ static void silence_end(struct transfer *t, CURLcode code)
                        : code == CURLE_OK ? "an answer without headers"
                                           : curl->easy_strerror(code);
     enum cause c = t->phase == PHASE_CONNECTING && h->knows_sending ? CAUSE_CONNECT
-                   : connects == 0                                   ? CAUSE_STALE
-                                                                     : CAUSE_RESET;
+                   : connects == 0                                  ? CAUSE_STALE
+                                                                    : CAUSE_RESET;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
@@ -330,7 +342,7 @@ static void silence_end(struct transfer *t, CURLcode code)
     case CURLE_RECV_ERROR:
     case CURLE_PARTIAL_FILE:
     case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_UNSUPPORTED_PROTOCOL: /* bytes that are not HTTP, as left over by a bad reply before */
+    case CURLE_UNSUPPORTED_PROTOCOL: /* not HTTP: as left over by a bad reply before */
         transfer_fault(t, OUTCOME_RETRY, c, HR_ESTORE, "%s", text);
         break;
     case CURLE_OUT_OF_MEMORY:
@@ -338,8 +350,9 @@ static void silence_end(struct transfer *t, CURLcode code)
         break;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
-                       "%s; name the right certificates by the storage option ca_file or SSL_CERT_FILE", text);
+        transfer_fault(
+            t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+            "%s; name the right certificates by the storage option ca_file or SSL_CERT_FILE", text);
         break;
     default:
         transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "%s", text);
@@ -364,7 +377,8 @@ void body_end(struct transfer *t, CURLcode code)
     } else if (code == CURLE_OK && t->now.seen == s->body) {
         delivered(t);
     } else {
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_CUT, HR_ESTORE, "the body was cut after %" PRIu64 " bytes (%s)",
-                       t->now.seen, t->lane->loop->net->curl.easy_strerror(code));
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CUT, HR_ESTORE,
+                       "the body was cut after %" PRIu64 " bytes (%s)", t->now.seen,
+                       t->lane->loop->net->curl.easy_strerror(code));
     }
 }

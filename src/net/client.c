@@ -1,8 +1,10 @@
-/* Clients: what one store has of the network. Opening, starting, cancelling, closing; everything that other threads do.
+/* Clients: what one store has of the network. Opening, starting, cancelling, closing; everything
+ * that other threads do.
  *
- * A client is on every loop with a lane of its own; transfers go to the lanes in turn, and a lane's share of the in-flight
- * limit is an equal part. Open transfers are listed here so that a ticket or a close finds them; the list, the counters and
- * the pins are what threads share, under one lock that is held for a few instructions. */
+ * A client is on every loop with a lane of its own; transfers go to the lanes in turn, and a
+ * lane's share of the in-flight limit is an equal part. Open transfers are listed here so that a
+ * ticket or a close finds them; the list, the counters and the pins are what threads share,
+ * under one lock that is held for a few instructions. */
 #include <stddef.h>
 #include <string.h>
 
@@ -20,9 +22,11 @@ static uint32_t share(uint32_t whole, int parts)
 static void lane_init(struct lane *lane, struct net_client *c, struct loop *l)
 {
     const struct net_policy *p = &c->config.policy;
-    *lane = (struct lane){.client = c, .loop = l, .random_key = keyed_mix(clock_ns(), (uint64_t)(uintptr_t)lane)};
+    *lane = (struct lane){
+        .client = c, .loop = l, .random_key = keyed_mix(clock_ns(), (uint64_t)(uintptr_t)lane)};
     TAILQ_INIT(&lane->queue);
-    limit_init(&lane->limit, share(p->concurrency, c->net->threads), share(p->concurrency_max, c->net->threads));
+    limit_init(&lane->limit, share(p->concurrency, c->net->threads),
+               share(p->concurrency_max, c->net->threads));
     bucket_init(&lane->bucket, clock_ns());
     atomic_init(&lane->shown_limit, lane->limit.now);
 }
@@ -43,11 +47,13 @@ static void dispose(struct net_client *c)
     mem_free(c);
 }
 
-int net_client_open(struct net *n, const struct net_config *config, struct net_client **out, struct hr_error *e)
+int net_client_open(struct net *n, const struct net_config *config, struct net_client **out,
+                    struct hr_error *e)
 {
     *out = NULL;
     if (net_forked(n))
-        return error_set(e, HR_EFORK, "%s: the network threads belong to the parent process", config->shown);
+        return error_set(e, HR_EFORK, "%s: the network threads belong to the parent process",
+                         config->shown);
     struct net_client *c = mem_zalloc(sizeof *c);
     if (!c)
         return error_nomem(e, sizeof *c, "a store");
@@ -85,17 +91,20 @@ void client_unref(struct net_client *c)
     net_leave(n);
 }
 
-/* ---- starting and cancelling ----------------------------------------------------------------------------------- */
+/* ---- starting and cancelling ----------------------------------------------------------------- */
 
 int net_start(struct net_client *c, const struct net_get *get, uint64_t *ticket, struct hr_error *e)
 {
     uint64_t end;
     if (net_forked(c->net))
-        return error_set(e, HR_EFORK, "%s: this store belongs to the parent process; open the archive in the child",
-                         c->config.shown);
+        return error_set(
+            e, HR_EFORK,
+            "%s: this store belongs to the parent process; open the archive in the child",
+            c->config.shown);
     if (get->want.kind != WANT_WHOLE &&
         (!get->want.length || __builtin_add_overflow(get->want.first, get->want.length, &end)))
-        return error_set(e, HR_EINVAL, "%s/%s: an empty or impossible range", c->config.shown, get->key);
+        return error_set(e, HR_EINVAL, "%s/%s: an empty or impossible range", c->config.shown,
+                         get->key);
     size_t n = strlen(get->key) + 1;
     struct transfer *t = mem_zalloc(sizeof *t + n);
     if (!t)
@@ -124,11 +133,11 @@ void net_cancel(struct net_client *c, uint64_t ticket)
         return;
     pthread_mutex_lock(&c->synced.lock);
     TAILQ_FOREACH(t, &c->synced.open, open)
-        if (t->ticket == ticket && !t->cancel_posted) {
-            t->cancel_posted = true;
-            loop_post(t->lane->loop, &t->cancel);
-            break;
-        }
+    if (t->ticket == ticket && !t->cancel_posted) {
+        t->cancel_posted = true;
+        loop_post(t->lane->loop, &t->cancel);
+        break;
+    }
     pthread_mutex_unlock(&c->synced.lock);
 }
 
@@ -148,7 +157,7 @@ void client_forget(struct net_client *c, struct transfer *t, const struct net_re
     pthread_mutex_unlock(&c->synced.lock);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 static struct transfer *first_of(struct lane *lane)
 {
@@ -156,8 +165,8 @@ static struct transfer *first_of(struct lane *lane)
     struct transfer *t;
     pthread_mutex_lock(&c->synced.lock);
     TAILQ_FOREACH(t, &c->synced.open, open)
-        if (t->lane == lane)
-            break;
+    if (t->lane == lane)
+        break;
     pthread_mutex_unlock(&c->synced.lock);
     return t;
 }
@@ -179,7 +188,8 @@ static void lane_close(struct loop *l, struct mail *m)
 
 void net_client_close(struct net_client *c)
 {
-    if (net_forked(c->net)) /* its threads and sockets are the parent's: leave everything as it is */
+    if (net_forked(
+            c->net)) /* its threads and sockets are the parent's: leave everything as it is */
         return;
     struct net *n = c->net;
     atomic_fetch_add(&c->refs, (uint32_t)n->threads);

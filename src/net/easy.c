@@ -1,9 +1,10 @@
 /* libcurl easy handles: options, callbacks, recycling. Internal to the room (transfer.h).
  *
- * HTTP/1.1 on many connections: one HTTP/2 connection to a large store is slower than several of HTTP/1.1. No redirects
- * (headers with secrets would follow), no decoding (sizes are checked in stored bytes), no signals, no environment. Own
- * timers bound everything; libcurl's connect time-out is set as well because it divides that time among the addresses of a
- * host. QUICK_EXIT keeps a cancel from waiting for a name server. */
+ * HTTP/1.1 on many connections: one HTTP/2 connection to a large store is slower than several of
+ * HTTP/1.1. No redirects (headers with secrets would follow), no decoding (sizes are checked in
+ * stored bytes), no signals, no environment. Own timers bound everything; libcurl's connect
+ * time-out is set as well because it divides that time among the addresses of a host. QUICK_EXIT
+ * keeps a cancel from waiting for a name server. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
         return 0;
     }
     if (buf_add(&h->head, data, n) < 0) {
-        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ENOMEM, "no memory for the reply's headers");
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ENOMEM,
+                       "no memory for the reply's headers");
         return 0;
     }
     if (data[0] != '\r' && data[0] != '\n')
@@ -56,12 +58,14 @@ static int on_sending(void *arg, char *ip, char *local_ip, int port, int local_p
     struct loop *l = t->lane->loop;
     (void)ip, (void)local_ip, (void)port;
     if (!strncmp(h->wire.url.data, "http:", 5) && !probe_clean(&l->probe, local_port)) {
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_STALE, HR_ESTORE, "the kept connection is closed or holds stray bytes");
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_STALE, HR_ESTORE,
+                       "the kept connection is closed or holds stray bytes");
         return CURL_PREREQFUNC_ABORT;
     }
     t->phase = PHASE_WAITING;
     t->now.sent_ns = clock_ns();
-    timers_set(&l->timers, &t->timer, t->now.sent_ns + t->lane->client->config.policy.first_byte_ms * 1000000ull);
+    timers_set(&l->timers, &t->timer,
+               t->now.sent_ns + t->lane->client->config.policy.first_byte_ms * 1000000ull);
     return CURL_PREREQFUNC_OK;
 }
 
@@ -84,9 +88,11 @@ static void set_options(struct easy *h, const struct curl_api *curl, const struc
     curl->easy_setopt(x, CURLOPT_CONNECTTIMEOUT_MS, (long)c->policy.connect_ms);
     curl->easy_setopt(x, CURLOPT_USERAGENT, "headrace");
     if (curl->easy_setopt(x, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK)
-        curl->easy_setopt(x, (CURLoption)181 /* PROTOCOLS, before 7.85 */, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+        curl->easy_setopt(x, (CURLoption)181 /* PROTOCOLS, before 7.85 */,
+                          (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     curl->easy_setopt(x, CURLOPT_PROXY, c->proxy ? c->proxy : "");
-    curl->easy_setopt(x, CURLOPT_NOPROXY, c->no_proxy ? c->no_proxy : ""); /* NULL would read the environment */
+    curl->easy_setopt(x, CURLOPT_NOPROXY,
+                      c->no_proxy ? c->no_proxy : ""); /* NULL would read the environment */
     if (c->ca_file)
         curl->easy_setopt(x, CURLOPT_CAINFO, c->ca_file);
     curl->easy_setopt(x, CURLOPT_HEADERFUNCTION, on_header);
@@ -174,7 +180,8 @@ static int add_range(struct net_wire *w, const struct transfer *t)
     if (t->now.want.kind == WANT_SUFFIX)
         snprintf(text, sizeof text, "bytes=-%llu", (unsigned long long)n);
     else
-        snprintf(text, sizeof text, "bytes=%llu-%llu", (unsigned long long)first, (unsigned long long)(first + n - 1));
+        snprintf(text, sizeof text, "bytes=%llu-%llu", (unsigned long long)first,
+                 (unsigned long long)(first + n - 1));
     net_wire_header(w, "Range", text);
     return t->now.resumed ? net_wire_header(w, "If-Match", t->object.etag) : 0;
 }

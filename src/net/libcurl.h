@@ -1,7 +1,8 @@
 /* libcurl, found at run time.
  *
- * The library must load where libcurl is not installed (local archives need none), so its functions come from dlopen at the
- * first URL. This is the only header that includes <curl/curl.h>; a plain CURL call elsewhere would not link. */
+ * The library must load where libcurl is not installed (local archives need none), so its
+ * functions come from dlopen at the first URL. This is the only header that includes
+ * <curl/curl.h>; a plain CURL call elsewhere would not link. */
 #ifndef NET_LIBCURL_H
 #define NET_LIBCURL_H
 #include <curl/curl.h>
@@ -30,7 +31,8 @@ struct curl_api {
     CURLMcode (*multi_add_handle)(CURLM *multi, CURL *easy);
     CURLMcode (*multi_remove_handle)(CURLM *multi, CURL *easy);
     CURLMcode (*multi_perform)(CURLM *multi, int *running);
-    CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *extra, unsigned n, int timeout_ms, int *ready);
+    CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *extra, unsigned n, int timeout_ms,
+                            int *ready);
     CURLMcode (*multi_wakeup)(CURLM *multi);
     CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
 };

@@ -1,8 +1,9 @@
-/* How many requests to one store are in flight: additive increase, halved when the server says it is too much. Pure.
+/* How many requests to one store are in flight: additive increase, halved when the server says
+ * it is too much. Pure.
  *
- * It starts at what was configured, grows by one per round of `limit` successes while requests are waiting for a place, and
- * halves once per overload: only a throttled request that started after the last cut counts, since those started before it
- * tell about the old limit. */
+ * It starts at what was configured, grows by one per round of `limit` successes while requests
+ * are waiting for a place, and halves once per overload: only a throttled request that started
+ * after the last cut counts, since those started before it tell about the old limit. */
 #ifndef NET_LIMIT_H
 #define NET_LIMIT_H
 #include <stdbool.h>

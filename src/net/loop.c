@@ -1,8 +1,9 @@
-/* See loop.h. One turn: deliver mail, fire deadlines, let libcurl work, take what has finished, wait.
+/* See loop.h. One turn: deliver mail, fire deadlines, let libcurl work, take what has finished,
+ * wait.
  *
- * What has finished is read between perform and poll, always: reading it after poll lets a finished transfer sleep through
- * the whole poll time-out, which looks like a slow network. A handle added late in a turn is no problem, since libcurl then
- * makes poll return at once. */
+ * What has finished is read between perform and poll, always: reading it after poll lets a
+ * finished transfer sleep through the whole poll time-out, which looks like a slow network. A
+ * handle added late in a turn is no problem, since libcurl then makes poll return at once. */
 #include "net/loop.h"
 
 #include <limits.h>

@@ -1,8 +1,9 @@
 /* One network thread: a libcurl multi handle, an inbox, deadlines. Internal to the room.
  *
- * Everything below belongs to the loop's own thread but for `synced`. Other threads send *mail*: nodes that lie inside the
- * things they are about, so that posting allocates nothing and cannot fail; they are delivered in order. libcurl waits in
- * curl_multi_poll, which costs as much as epoll up to ~128 transfers a loop; to change that, change this file only. */
+ * Everything below belongs to the loop's own thread but for `synced`. Other threads send *mail*:
+ * nodes that lie inside the things they are about, so that posting allocates nothing and cannot
+ * fail; they are delivered in order. libcurl waits in curl_multi_poll, which costs as much as
+ * epoll up to ~128 transfers a loop; to change that, change this file only. */
 #ifndef NET_LOOP_H
 #define NET_LOOP_H
 #include "base/thread.h"
@@ -48,15 +49,17 @@ struct net {
         pthread_cond_t drained;
         bool running;     /* threads and libcurl are there */
         uint32_t clients; /* not yet freed, closed ones too */
-        bool abandoned;   /* the last user left on a network thread: the last client ends the loops */
+        bool abandoned; /* the last user left on a network thread: the last client ends the loops */
     } synced;
     struct curl_api curl;
     struct loop loops[NET_THREADS_MAX];
 };
-void net_disown(struct net *n); /* a thread ends */
+void net_disown(struct net *n);       /* a thread ends */
 bool net_forked(const struct net *n); /* in a child of the process that made it */
-int net_join(struct net *n, struct hr_error *e); /* for a new client: load libcurl, start the threads if need be */
-void net_leave(struct net *n);                   /* its memory goes */
-void net_log(struct net *n, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int net_join(struct net *n,
+             struct hr_error *e); /* for a new client: load libcurl, start the threads if need be */
+void net_leave(struct net *n);    /* its memory goes */
+void net_log(struct net *n, int level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,9 +1,10 @@
 /* The network threads of a process as one object, and how it ends.
  *
- * There is no global here: api/ owns one `struct net` and hands it to every store. The user who leaves last waits until the
- * closed clients have ended their transfers, and joins the threads: so none is left that could meet the exit handlers of a
- * process that ends. Where the last one leaves on a network thread itself (a `done` that closes a store) nobody can wait:
- * the threads are let go, and the last of them frees. */
+ * There is no global here: api/ owns one `struct net` and hands it to every store. The user who
+ * leaves last waits until the closed clients have ended their transfers, and joins the threads:
+ * so none is left that could meet the exit handlers of a process that ends. Where the last one
+ * leaves on a network thread itself (a `done` that closes a store) nobody can wait: the threads
+ * are let go, and the last of them frees. */
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ struct net *net_new(const struct net_options *o, struct hr_error *e)
 {
     int threads = o->threads ? o->threads : 1;
     if (threads < 1 || threads > NET_THREADS_MAX) {
-        error_set(e, HR_EINVAL, "net_threads = %d; it must be 1 to %d", o->threads, NET_THREADS_MAX);
+        error_set(e, HR_EINVAL, "net_threads = %d; it must be 1 to %d", o->threads,
+                  NET_THREADS_MAX);
         return NULL;
     }
     struct net *n = mem_zalloc(sizeof *n);

@@ -1,15 +1,17 @@
 /* HTTP GETs of many objects at once: transfers, retries, timers. The interface of the room.
  *
- *     struct net          the network threads of a process (1…4) and the libcurl they run on; reference counted
+ *     struct net          the network threads of a process (1…4) and their libcurl; counted
  *     struct net_client   one per store: where its requests go, its policy, limits and counters
  *
- * A client does not know what a store is: before every try it calls the client's `build` for URL and headers, so that a
- * signature is made at send time and again for each retry, and for statuses that decide between "missing" and an error it
- * asks `judge`. Ranges, resumes and the checks of what comes back are the room's own business.
+ * A client does not know what a store is: before every try it calls the client's `build` for URL
+ * and headers, so that a signature is made at send time and again for each retry, and for
+ * statuses that decide between "missing" and an error it asks `judge`. Ranges, resumes and the
+ * checks of what comes back are the room's own business.
  *
- * Threads: every call may be made from any thread; build, judge, room and done run on a network thread and must not block.
- * Starting and cancelling from inside them is fine. After fork() the child gets HR_EFORK from every call on inherited
- * objects, and never touches their sockets, locks or threads; what it closes is left alone. */
+ * Threads: every call may be made from any thread; build, judge, room and done run on a network
+ * thread and must not block. Starting and cancelling from inside them is fine. After fork() the
+ * child gets HR_EFORK from every call on inherited objects, and never touches their sockets,
+ * locks or threads; what it closes is left alone. */
 #ifndef NET_NET_H
 #define NET_NET_H
 #include "base/buf.h"
@@ -22,7 +24,8 @@ struct net_stats;
 
 struct net_options {
     int threads; /* 1…4; 0: 1 */
-    void (*log)(void *arg, int level, const char *text); /* any thread; levels as hr_log_next; may be NULL */
+    void (*log)(void *arg, int level,
+                const char *text); /* any thread; levels as hr_log_next; may be NULL */
     void *log_arg;
 };
 /* Starts nothing yet; libcurl is looked for by the first client. */
@@ -33,17 +36,17 @@ void net_unref(struct net *n); /* the last one ends and joins the threads */
 /* All waiting is bounded by these; tests shrink them. */
 struct net_policy {
     uint32_t connect_ms, first_byte_ms, stall_ms;
-    uint32_t max_retries;                 /* counted failures in a row */
-    uint32_t retry_total_ms;              /* from the first of them */
-    uint32_t backoff_ms, backoff_max_ms;  /* full jitter between 0 and backoff · 2^n ≤ max */
+    uint32_t max_retries;                /* counted failures in a row */
+    uint32_t retry_total_ms;             /* from the first of them */
+    uint32_t backoff_ms, backoff_max_ms; /* full jitter between 0 and backoff · 2^n ≤ max */
     uint32_t retry_after_max_ms;
     uint32_t concurrency, concurrency_max; /* in flight: at the start, and at most */
 };
-#define NET_POLICY                                                                                             \
-    {                                                                                                          \
-        .connect_ms = 5000, .first_byte_ms = 10000, .stall_ms = 20000, .max_retries = 10,                      \
-        .retry_total_ms = 180000, .backoff_ms = 100, .backoff_max_ms = 20000, .retry_after_max_ms = 60000,     \
-        .concurrency = 64, .concurrency_max = 256                                                              \
+#define NET_POLICY                                                                                 \
+    {                                                                                              \
+        .connect_ms = 5000, .first_byte_ms = 10000, .stall_ms = 20000, .max_retries = 10,          \
+        .retry_total_ms = 180000, .backoff_ms = 100, .backoff_max_ms = 20000,                      \
+        .retry_after_max_ms = 60000, .concurrency = 64, .concurrency_max = 256                     \
     }
 
 /* What one try needs to know, for builders that sign. Range and If-Match are added by the room. */
@@ -55,7 +58,8 @@ struct net_wire {
     struct buf url;
     struct buf headers; /* "Name: value" lines, each ended by a NUL: net_wire_header */
 };
-int net_wire_header(struct net_wire *w, const char *name, const char *value); /* 0 or -1 when out of memory */
+int net_wire_header(struct net_wire *w, const char *name,
+                    const char *value); /* 0 or -1 when out of memory */
 
 enum net_verdict {
     NET_DEFAULT, /* as HTTP has it: retry what is temporary, else an error */
@@ -76,17 +80,20 @@ struct net_config {
     enum net_verdict (*judge)(void *arg, const struct net_reply *reply, const char **hint);
     void (*release)(void *arg); /* after the last use of arg, perhaps on a network thread */
     void *arg;
-    const char *shown;          /* URL of the store, for messages; copied */
-    const char *proxy;          /* NULL: none. Copied, as are the next two */
+    const char *shown; /* URL of the store, for messages; copied */
+    const char *proxy; /* NULL: none. Copied, as are the next two */
     const char *no_proxy;
-    const char *ca_file;        /* NULL: libcurl's own */
+    const char *ca_file; /* NULL: libcurl's own */
     struct net_policy policy;
 };
 
-/* Holds a reference on `n`. HR_EUNSUPPORTED where libcurl is not installed. On failure `release` is not called. */
-int net_client_open(struct net *n, const struct net_config *c, struct net_client **out, struct hr_error *e);
-/* Cancels everything: each open transfer ends with HR_ECLOSED, at once; the client frees itself after the last. Where it
- * held the last reference on its net, this waits for that, so no lock may be held that `done` takes. */
+/* Holds a reference on `n`. HR_EUNSUPPORTED where libcurl is not installed. On failure `release`
+ * is not called. */
+int net_client_open(struct net *n, const struct net_config *c, struct net_client **out,
+                    struct hr_error *e);
+/* Cancels everything: each open transfer ends with HR_ECLOSED, at once; the client frees itself
+ * after the last. Where it held the last reference on its net, this waits for that, so no lock
+ * may be held that `done` takes. */
 void net_client_close(struct net_client *c);
 void net_client_stats(struct net_client *c, struct net_stats *out);
 
@@ -103,11 +110,13 @@ struct net_get {
     /* The place for `size` bytes, asked for once, when the size is known; NULL: HR_ENOMEM. */
     void *(*room)(void *arg, uint64_t size);
     void *room_arg;
-    void (*done)(void *arg, const struct net_result *result); /* exactly once, on a network thread */
+    void (*done)(void *arg,
+                 const struct net_result *result); /* exactly once, on a network thread */
     void *done_arg;
 };
 /* *ticket is written before the first callback can run. */
-int net_start(struct net_client *c, const struct net_get *get, uint64_t *ticket, struct hr_error *e);
+int net_start(struct net_client *c, const struct net_get *get, uint64_t *ticket,
+              struct hr_error *e);
 /* Ends it with HR_ECANCELED unless it has ended. Unknown tickets are ignored. */
 void net_cancel(struct net_client *c, uint64_t ticket);
 

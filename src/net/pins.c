@@ -1,9 +1,10 @@
-/* See pins.h. Open addressing within a window of 8 slots; the table doubles when a window is full, up to its bound. */
+/* See pins.h. Open addressing within a window of 8 slots; the table doubles when a window is
+ * full, up to its bound. */
 #include "net/pins.h"
 
 #include "base/mem.h"
 
-#define WINDOW 8u
+#define WINDOW    8u
 #define MAX_SLOTS (64u << 10)
 
 void pins_dispose(struct pins *p)

@@ -1,9 +1,10 @@
 /* Which version of an object was read: so that ranges of two versions are never mixed.
  *
- * Objects read by range (shards) are pinned by key: a fingerprint of the ETag and the size. A later reply that differs is
- * an error that names the object. Whole objects are complete in themselves and are not pinned, so the table stays small; it
- * is bounded (1.5 MiB), and when full the oldest neighbour is forgotten: a change may then go unseen, never the reverse.
- * Not thread-safe: the owner locks. */
+ * Objects read by range (shards) are pinned by key: a fingerprint of the ETag and the size. A
+ * later reply that differs is an error that names the object. Whole objects are complete in
+ * themselves and are not pinned, so the table stays small; it is bounded (1.5 MiB), and when
+ * full the oldest neighbour is forgotten: a change may then go unseen, never the reverse. Not
+ * thread-safe: the owner locks. */
 #ifndef NET_PINS_H
 #define NET_PINS_H
 #include <stdbool.h>

@@ -1,4 +1,5 @@
-/* See reply.h. Header syntax: RFC 9110 §5, ranges §14, validators §8.8, Retry-After §10.2.3; message framing: RFC 9112 §6. */
+/* See reply.h. Header syntax: RFC 9110 §5, ranges §14, validators §8.8, Retry-After §10.2.3;
+ * message framing: RFC 9112 §6. */
 #include "net/reply.h"
 
 #include <inttypes.h>
@@ -8,8 +9,9 @@
 
 #include "base/hash.h"
 
-/* Larger answers to an ignored range are refused: reading them again for every chunk would hide a useless store. */
-#define SLICE_MAX_BODY (16u << 20)
+/* Larger answers to an ignored range are refused: reading them again for every chunk would hide
+ * a useless store. */
+#define SLICE_MAX_BODY  (16u << 20)
 #define SLICE_MAX_RATIO 4
 
 static bool number(const char **p, const char *end, uint64_t *out)
@@ -58,12 +60,14 @@ static bool http_date(const char *p, size_t n, int64_t *out)
         return false;
     memcpy(text, p, n);
     text[n] = 0;
-    if (sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT", &day, month, &year, &hour, &minute, &second) != 6)
+    if (sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT", &day, month, &year, &hour, &minute,
+               &second) != 6)
         return false;
     const char *at = strlen(month) == 3 ? strstr(months, month) : NULL;
     if (!at || (at - months) % 3)
         return false;
-    *out = days_from_civil(year, (int)(at - months) / 3 + 1, day) * 86400 + hour * 3600 + minute * 60 + second;
+    *out = days_from_civil(year, (int)(at - months) / 3 + 1, day) * 86400 + hour * 3600 +
+           minute * 60 + second;
     return true;
 }
 
@@ -119,14 +123,16 @@ static void parse_etag(struct reply *r, const char *p, const char *end)
     }
 }
 
-static void parse_retry_after(struct reply *r, const char *p, const char *end, const char *date, size_t date_size)
+static void parse_retry_after(struct reply *r, const char *p, const char *end, const char *date,
+                              size_t date_size)
 {
     uint64_t v;
     int64_t at, now;
     if (whole_number(p, end, &v)) {
         r->retry_after_ms = v > 86400 ? 86400000 : (int64_t)v * 1000;
     } else if (http_date(p, (size_t)(end - p), &at)) {
-        if (!date || !http_date(date, date_size, &now)) /* against the server's own clock, not ours */
+        if (!date ||
+            !http_date(date, date_size, &now)) /* against the server's own clock, not ours */
             return;
         r->retry_after_ms = at <= now ? 0 : at - now > 86400 ? 86400000 : (at - now) * 1000;
     }
@@ -140,7 +146,8 @@ static bool next_line(const char **p, const char *end, const char **line, const 
     *line = *p;
     *line_end = nl ? nl : end;
     *p = nl ? nl + 1 : end;
-    while (*line_end > *line && ((*line_end)[-1] == '\r' || (*line_end)[-1] == ' ' || (*line_end)[-1] == '\t'))
+    while (*line_end > *line &&
+           ((*line_end)[-1] == '\r' || (*line_end)[-1] == ' ' || (*line_end)[-1] == '\t'))
         (*line_end)--;
     return true;
 }
@@ -212,11 +219,12 @@ void reply_parse(struct reply *r, const char *head, size_t size)
 #define SAY(verdict, ...) (snprintf(why, n, __VA_ARGS__), (verdict))
 
 /* The whole object came although a part was asked for. */
-static enum slice_verdict slice_whole_reply(const struct reply *r, const struct want *w, struct slice *out, char *why,
-                                            size_t n)
+static enum slice_verdict slice_whole_reply(const struct reply *r, const struct want *w,
+                                            struct slice *out, char *why, size_t n)
 {
     if (!r->has_length)
-        return SAY(SLICE_REFUSED, "the server ignores Range requests and sent an object of unknown length");
+        return SAY(SLICE_REFUSED,
+                   "the server ignores Range requests and sent an object of unknown length");
     uint64_t total = r->length, first, take, end;
     if (w->kind == WANT_SUFFIX) {
         take = w->length < total ? w->length : total;
@@ -225,18 +233,23 @@ static enum slice_verdict slice_whole_reply(const struct reply *r, const struct 
         first = w->first;
         take = w->length;
         if (__builtin_add_overflow(first, take, &end) || end > total)
-            return SAY(SLICE_SHORT, "the object has %" PRIu64 " bytes, but bytes %" PRIu64 "-%" PRIu64 " were asked for",
+            return SAY(SLICE_SHORT,
+                       "the object has %" PRIu64 " bytes, but bytes %" PRIu64 "-%" PRIu64
+                       " were asked for",
                        total, w->first, w->first + w->length - 1);
     }
     if (total > SLICE_MAX_BODY && total / SLICE_MAX_RATIO > take)
         return SAY(SLICE_REFUSED,
-                   "the server ignores Range requests: it sent all %" PRIu64 " bytes instead of %" PRIu64, total, take);
-    *out = (struct slice){.sized = true, .skip = first, .take = take, .body = total, .first = first, .total = total};
+                   "the server ignores Range requests: it sent all %" PRIu64
+                   " bytes instead of %" PRIu64,
+                   total, take);
+    *out = (struct slice){
+        .sized = true, .skip = first, .take = take, .body = total, .first = first, .total = total};
     return SLICE_OK;
 }
 
-static enum slice_verdict slice_partial(const struct reply *r, const struct want *w, struct slice *out, char *why,
-                                        size_t n)
+static enum slice_verdict slice_partial(const struct reply *r, const struct want *w,
+                                        struct slice *out, char *why, size_t n)
 {
     if (w->kind == WANT_WHOLE)
         return SAY(SLICE_WRONG, "206 Partial Content to a request without Range");
@@ -245,29 +258,39 @@ static enum slice_verdict slice_partial(const struct reply *r, const struct want
     uint64_t got = r->last - r->first + 1;
     if (w->kind == WANT_SUFFIX) {
         if (!r->has_total)
-            return SAY(SLICE_REFUSED, "206 Partial Content of a suffix without the size of the object");
+            return SAY(SLICE_REFUSED,
+                       "206 Partial Content of a suffix without the size of the object");
         uint64_t take = w->length < r->total ? w->length : r->total;
         if (r->first != r->total - take || got != take)
-            return SAY(SLICE_WRONG, "asked for the last %" PRIu64 " bytes, got %" PRIu64 "-%" PRIu64 " of %" PRIu64,
+            return SAY(SLICE_WRONG,
+                       "asked for the last %" PRIu64 " bytes, got %" PRIu64 "-%" PRIu64
+                       " of %" PRIu64,
                        w->length, r->first, r->last, r->total);
     } else if (r->first != w->first || got != w->length) {
         if (r->first == w->first && got < w->length && r->has_total && r->last + 1 == r->total)
-            return SAY(SLICE_SHORT, "the object has %" PRIu64 " bytes, but bytes %" PRIu64 "-%" PRIu64 " were asked for",
+            return SAY(SLICE_SHORT,
+                       "the object has %" PRIu64 " bytes, but bytes %" PRIu64 "-%" PRIu64
+                       " were asked for",
                        r->total, w->first, w->first + w->length - 1);
-        return SAY(SLICE_WRONG, "asked for bytes %" PRIu64 "-%" PRIu64 ", got %" PRIu64 "-%" PRIu64, w->first,
-                   w->first + w->length - 1, r->first, r->last);
+        return SAY(SLICE_WRONG, "asked for bytes %" PRIu64 "-%" PRIu64 ", got %" PRIu64 "-%" PRIu64,
+                   w->first, w->first + w->length - 1, r->first, r->last);
     }
     if (r->has_length && r->length != got)
-        return SAY(SLICE_WRONG, "Content-Range has %" PRIu64 " bytes but Content-Length %" PRIu64, got, r->length);
+        return SAY(SLICE_WRONG, "Content-Range has %" PRIu64 " bytes but Content-Length %" PRIu64,
+                   got, r->length);
     if (!r->has_length && !r->chunked)
-        return SAY(SLICE_REFUSED, "the body has no length (neither Content-Length nor chunked): a cut would not show");
-    *out = (struct slice){.sized = true, .take = got, .body = got, .first = r->first, .total = r->total};
+        return SAY(
+            SLICE_REFUSED,
+            "the body has no length (neither Content-Length nor chunked): a cut would not show");
+    *out = (struct slice){
+        .sized = true, .take = got, .body = got, .first = r->first, .total = r->total};
     return SLICE_OK;
 }
 
-/* 416: for the suffix of an empty object that is the right answer, else the object ends before the range. */
-static enum slice_verdict slice_unsatisfied(const struct reply *r, const struct want *w, struct slice *out, char *why,
-                                            size_t n)
+/* 416: for the suffix of an empty object that is the right answer, else the object ends before
+ * the range. */
+static enum slice_verdict slice_unsatisfied(const struct reply *r, const struct want *w,
+                                            struct slice *out, char *why, size_t n)
 {
     bool sized = r->range_empty && r->has_total;
     if (w->kind == WANT_SUFFIX && sized && r->total == 0) {
@@ -275,19 +298,24 @@ static enum slice_verdict slice_unsatisfied(const struct reply *r, const struct 
         return SLICE_OK;
     }
     if (w->kind == WANT_RANGE && sized)
-        return SAY(SLICE_SHORT, "the object has %" PRIu64 " bytes, but bytes %" PRIu64 "-%" PRIu64 " were asked for",
+        return SAY(SLICE_SHORT,
+                   "the object has %" PRIu64 " bytes, but bytes %" PRIu64 "-%" PRIu64
+                   " were asked for",
                    r->total, w->first, w->first + w->length - 1);
     return SAY(SLICE_SHORT, "the object ends before the range (416 Range Not Satisfiable)");
 }
 
-enum slice_verdict reply_slice(const struct reply *r, const struct want *w, struct slice *out, char *why, size_t n)
+enum slice_verdict reply_slice(const struct reply *r, const struct want *w, struct slice *out,
+                               char *why, size_t n)
 {
     *out = (struct slice){0};
     if (r->status == 416)
         return slice_unsatisfied(r, w, out, why, n);
     if (r->encoded)
-        return SAY(SLICE_REFUSED, "the server sent it compressed (Content-Encoding) although that was not asked for; "
-                                  "ranges and sizes of such an object mean something else");
+        return SAY(
+            SLICE_REFUSED,
+            "the server sent it compressed (Content-Encoding) although that was not asked for; "
+            "ranges and sizes of such an object mean something else");
     if (r->bad_length)
         return SAY(SLICE_WRONG, "unreadable or contradicting Content-Length");
     if (r->status == 206)
@@ -295,7 +323,10 @@ enum slice_verdict reply_slice(const struct reply *r, const struct want *w, stru
     if (w->kind != WANT_WHOLE)
         return slice_whole_reply(r, w, out, why, n);
     if (!r->has_length && !r->chunked)
-        return SAY(SLICE_REFUSED, "the body has no length (neither Content-Length nor chunked): a cut would not show");
-    *out = (struct slice){.sized = r->has_length, .take = r->length, .body = r->length, .total = r->length};
+        return SAY(
+            SLICE_REFUSED,
+            "the body has no length (neither Content-Length nor chunked): a cut would not show");
+    *out = (struct slice){
+        .sized = r->has_length, .take = r->length, .body = r->length, .total = r->length};
     return SLICE_OK;
 }

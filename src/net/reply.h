@@ -1,8 +1,9 @@
 /* What a server answered, and whether those are the bytes that were asked for. Pure.
  *
- * libcurl trusts servers: a 200 with the whole object and a 206 with other bytes both come back as success. So the reply is
- * checked here against what was wanted, before the first byte is kept: status, Content-Range start, end and total, length
- * known in advance. A 200 to a ranged request is sliced when it is complete and not much larger than the slice
+ * libcurl trusts servers: a 200 with the whole object and a 206 with other bytes both come back
+ * as success. So the reply is checked here against what was wanted, before the first byte is
+ * kept: status, Content-Range start, end and total, length known in advance. A 200 to a ranged
+ * request is sliced when it is complete and not much larger than the slice
  * (arrow-rs-object-store#806; source-cooperative/data.source.coop#57: suffix ranges ignored). */
 #ifndef NET_REPLY_H
 #define NET_REPLY_H
@@ -13,13 +14,14 @@
 #define REPLY_ETAG_MAX 128
 
 struct reply {
-    int status;             /* 0: no reply yet */
+    int status;                  /* 0: no reply yet */
     bool has_length, bad_length; /* Content-Length; bad: unreadable or two that differ */
     bool chunked;
-    bool encoded;           /* Content-Encoding other than identity */
-    bool has_range, range_empty, has_total, bad_range; /* Content-Range; empty: "bytes * /N" of a 416 */
+    bool encoded; /* Content-Encoding other than identity */
+    /* Content-Range; range_empty: no bytes but perhaps a total, as in a 416 */
+    bool has_range, range_empty, has_total, bad_range;
     uint64_t length, first, last, total;
-    char etag[REPLY_ETAG_MAX]; /* with its quotes; "" if absent or longer (then only the hash is known) */
+    char etag[REPLY_ETAG_MAX]; /* with quotes; "" if absent or longer (then only hashed) */
     bool has_etag, weak;
     uint64_t etag_hash;     /* of the text without a W/ in front */
     int64_t retry_after_ms; /* -1: none */
@@ -32,7 +34,8 @@ void reply_parse(struct reply *r, const char *head, size_t n);
 /* Value of a header (its length in *size), or NULL. */
 const char *reply_header(const struct reply *r, const char *name, size_t *size);
 
-/* What the caller wants of the object: all of it, its last `length` bytes, or [first, first + length). */
+/* What the caller wants of the object: all of it, its last `length` bytes, or [first, first +
+ * length). */
 enum want_kind { WANT_WHOLE, WANT_SUFFIX, WANT_RANGE };
 struct want {
     enum want_kind kind;
@@ -40,19 +43,20 @@ struct want {
 };
 /* How to cut it out of the reply's body. */
 struct slice {
-    bool sized;           /* false: a chunked whole object, its size is known at the end */
-    uint64_t skip, take;  /* body bytes to drop, then to keep; what follows is dropped */
-    uint64_t body;        /* bytes the body must have (if sized) */
-    uint64_t first;       /* place of the kept bytes in the object */
-    uint64_t total;       /* size of the object; 0 if unknown */
+    bool sized;          /* false: a chunked whole object, its size is known at the end */
+    uint64_t skip, take; /* body bytes to drop, then to keep; what follows is dropped */
+    uint64_t body;       /* bytes the body must have (if sized) */
+    uint64_t first;      /* place of the kept bytes in the object */
+    uint64_t total;      /* size of the object; 0 if unknown */
 };
 enum slice_verdict {
     SLICE_OK,
-    SLICE_WRONG,   /* not what was asked for: worth one more try on another connection */
-    SLICE_SHORT,   /* the object ends before the range does */
-    SLICE_REFUSED  /* this server cannot serve it: ranges ignored, compressed, no length */
+    SLICE_WRONG,  /* not what was asked for: worth one more try on another connection */
+    SLICE_SHORT,  /* the object ends before the range does */
+    SLICE_REFUSED /* this server cannot serve it: ranges ignored, compressed, no length */
 };
 /* For status 200, 206 and 416. `why` receives the reason when not SLICE_OK. */
-enum slice_verdict reply_slice(const struct reply *r, const struct want *w, struct slice *out, char *why, size_t n);
+enum slice_verdict reply_slice(const struct reply *r, const struct want *w, struct slice *out,
+                               char *why, size_t n);
 
 #endif

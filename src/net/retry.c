@@ -1,21 +1,23 @@
-/* See retry.h. The retryable set and the numbers are the contract of docs/design.md; sources are the behaviours of other
- * clients (aws-c-s3's bucket: 500 tokens at cost 5; full jitter: "Exponential Backoff And Jitter", AWS Architecture). */
+/* See retry.h. The retryable set and the numbers are the contract of docs/design.md; sources are
+ * the behaviours of other clients (aws-c-s3's bucket: 500 tokens at cost 5; full jitter:
+ * "Exponential Backoff And Jitter", AWS Architecture). */
 #include "net/retry.h"
 
 #include "net/net.h"
 
-#define TOKENS_MAX 100000u      /* 100 retries at once … */
-#define TOKEN_COST 1000u
+#define TOKENS_MAX         100000u /* 100 retries at once … */
+#define TOKEN_COST         1000u
 #define TOKENS_PER_SUCCESS 200u /* … one more per five successes … */
-#define TOKENS_PER_MS 10u       /* … and ten a second */
-#define STALE_MAX 3
-#define WRONG_MAX 1
-#define UNANSWERED_MAX 3
+#define TOKENS_PER_MS      10u  /* … and ten a second */
+#define STALE_MAX          3
+#define WRONG_MAX          1
+#define UNANSWERED_MAX     3
 
 const char *cause_name(enum cause c)
 {
-    static const char *const names[CAUSE_COUNT] = {"none",  "connect", "stale",    "reset",  "first_byte",
-                                                   "stall", "cut",     "throttle", "server", "wrong_reply"};
+    static const char *const names[CAUSE_COUNT] = {"none",       "connect",    "stale", "reset",
+                                                   "first_byte", "stall",      "cut",   "throttle",
+                                                   "server",     "wrong_reply"};
     return c < CAUSE_COUNT ? names[c] : "?";
 }
 
@@ -80,8 +82,9 @@ static uint64_t backoff_ms(const struct net_policy *p, uint32_t failures, uint64
     return most ? random % (most + 1) : 0;
 }
 
-struct retry_decision retry_next(struct retry *r, const struct net_policy *p, enum cause c, int64_t retry_after_ms,
-                                 bool answered, struct bucket *b, uint64_t now_ns, uint64_t random)
+struct retry_decision retry_next(struct retry *r, const struct net_policy *p, enum cause c,
+                                 int64_t retry_after_ms, bool answered, struct bucket *b,
+                                 uint64_t now_ns, uint64_t random)
 {
     const struct retry_decision stop = {false, 0};
     if (c == CAUSE_STALE && r->stale < STALE_MAX) {

@@ -40,16 +40,18 @@ uint64_t latency_us(const struct latency *l, unsigned percent)
 void net_stats_json(const struct net_stats *s, struct buf *out)
 {
     buf_printf(out,
-               "{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"completed\": %" PRIu64 ", \"missing\": %" PRIu64
-               ", \"failed\": %" PRIu64 ", \"canceled\": %" PRIu64 ", \"retries\": {",
+               "{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"completed\": %" PRIu64
+               ", \"missing\": %" PRIu64 ", \"failed\": %" PRIu64 ", \"canceled\": %" PRIu64
+               ", \"retries\": {",
                s->requests, s->bytes, s->completed, s->missing, s->failed, s->canceled);
     for (int c = CAUSE_NONE + 1; c < CAUSE_COUNT; c++)
-        buf_printf(out, "%s\"%s\": %" PRIu64, c > 1 ? ", " : "", cause_name((enum cause)c), s->retries[c]);
+        buf_printf(out, "%s\"%s\": %" PRIu64, c > 1 ? ", " : "", cause_name((enum cause)c),
+                   s->retries[c]);
     buf_printf(out,
-               "}, \"throttles\": %" PRIu64 ", \"connections\": %" PRIu64 ", \"ignored_ranges\": %" PRIu64
-               ", \"limit\": %" PRIu64 ", \"in_flight\": %" PRIu64 ", \"waiting\": %" PRIu64
-               ", \"first_byte_us\": {\"count\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p95\": %" PRIu64
-               ", \"p99\": %" PRIu64 "}}",
+               "}, \"throttles\": %" PRIu64 ", \"connections\": %" PRIu64
+               ", \"ignored_ranges\": %" PRIu64 ", \"limit\": %" PRIu64 ", \"in_flight\": %" PRIu64
+               ", \"waiting\": %" PRIu64 ", \"first_byte_us\": {\"count\": %" PRIu64
+               ", \"p50\": %" PRIu64 ", \"p95\": %" PRIu64 ", \"p99\": %" PRIu64 "}}",
                s->throttles, s->connections, s->ignored_ranges, s->limit, s->in_flight, s->waiting,
                s->first_byte.count, latency_us(&s->first_byte, 50), latency_us(&s->first_byte, 95),
                latency_us(&s->first_byte, 99));

@@ -1,4 +1,5 @@
-/* What one store's network side has done: counters and the distribution of first-byte times. The owner locks. */
+/* What one store's network side has done: counters and the distribution of first-byte times. The
+ * owner locks. */
 #ifndef NET_STATS_H
 #define NET_STATS_H
 #include <stdint.h>
@@ -6,18 +7,20 @@
 #include "base/buf.h"
 #include "net/retry.h"
 
-/* Latencies fall into buckets a quarter of a power of two wide: 19 % resolution from 1 µs to over an hour. */
+/* Latencies fall into buckets a quarter of a power of two wide: 19 % resolution from 1 µs to
+ * over an hour. */
 #define LATENCY_BUCKETS 128
 struct latency {
     uint64_t count;
     uint32_t buckets[LATENCY_BUCKETS];
 };
 void latency_add(struct latency *l, uint64_t ns);
-uint64_t latency_us(const struct latency *l, unsigned percent); /* upper edge of the bucket; 0 when empty */
+uint64_t latency_us(const struct latency *l,
+                    unsigned percent); /* upper edge of the bucket; 0 when empty */
 
 struct net_stats {
-    uint64_t requests;    /* sent, retries included */
-    uint64_t bytes;       /* of bodies, kept or not */
+    uint64_t requests;                             /* sent, retries included */
+    uint64_t bytes;                                /* of bodies, kept or not */
     uint64_t completed, missing, failed, canceled; /* reads */
     uint64_t retries[CAUSE_COUNT];
     uint64_t throttles;   /* 429 and 503 answers */

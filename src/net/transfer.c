@@ -9,8 +9,8 @@
 #include "base/keyed.h"
 #include "base/mem.h"
 
-#define OWNER(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
-#define MS 1000000ull
+#define OWNER(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
+#define MS                     1000000ull
 
 void transfer_name(const struct transfer *t, char *out, size_t n)
 {
@@ -43,7 +43,7 @@ static void dequeue(struct transfer *t)
     atomic_fetch_sub_explicit(&t->lane->shown_waiting, 1, memory_order_relaxed);
 }
 
-/* ---- ending -------------------------------------------------------------------------------------------------- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static void finish(struct transfer *t, const struct net_result *r)
 {
@@ -67,7 +67,8 @@ static void finish_failed(struct transfer *t, int code, bool retryable, const ch
     transfer_name(t, name, sizeof name);
     if (t->tries > 1) {
         uint64_t ms = (t->lane->loop->now - t->begun_ns) / MS;
-        snprintf(tried, sizeof tried, " (%u tries in %" PRIu64 ".%" PRIu64 " s)", t->tries, ms / 1000, ms % 1000 / 100);
+        snprintf(tried, sizeof tried, " (%u tries in %" PRIu64 ".%" PRIu64 " s)", t->tries,
+                 ms / 1000, ms % 1000 / 100);
     }
     if (retryable)
         error_set_retryable(&r.error, code, "%s: %s%s", name, text, tried);
@@ -89,7 +90,7 @@ static void finish_try(struct transfer *t)
     finish(t, &r);
 }
 
-/* ---- tries --------------------------------------------------------------------------------------------------- */
+/* ---- tries ----------------------------------------------------------------------------------- */
 
 static void retire_easy(struct transfer *t)
 {
@@ -112,7 +113,8 @@ static void begin_try(struct transfer *t)
     t->now.got_before = t->object.got;
     t->now.want = t->ask.want;
     if (t->now.resumed)
-        t->now.want = (struct want){WANT_RANGE, t->object.first + t->object.got, t->object.size - t->object.got};
+        t->now.want = (struct want){WANT_RANGE, t->object.first + t->object.got,
+                                    t->object.size - t->object.got};
     t->now.sent_ns = t->now.progress_ns = l->now;
     if (!t->tries)
         t->begun_ns = l->now;
@@ -130,7 +132,9 @@ static void begin_try(struct transfer *t)
     t->now.easy = h;
     t->phase = h->knows_sending ? PHASE_CONNECTING : PHASE_WAITING;
     lane->in_flight++;
-    uint64_t ms = p->connect_ms + (h->knows_sending ? 50 : p->first_byte_ms); /* 50: libcurl's own text comes first */
+    uint64_t ms =
+        p->connect_ms +
+        (h->knows_sending ? 50 : p->first_byte_ms); /* 50: libcurl's own text comes first */
     timers_set(&l->timers, &t->timer, l->now + ms * MS);
 }
 
@@ -167,7 +171,8 @@ static void keep_or_drop(struct transfer *t)
 {
     if (t->object.got - t->now.got_before >= RETRY_PROGRESS_BYTES)
         retry_progress(&t->retry);
-    if (!t->object.etag[0] || t->object.no_resume || t->now.cause == CAUSE_WRONG || t->object.got == t->object.size)
+    if (!t->object.etag[0] || t->object.no_resume || t->now.cause == CAUSE_WRONG ||
+        t->object.got == t->object.size)
         t->object.got = 0; /* nothing a rest could be joined to safely */
 }
 
@@ -179,12 +184,12 @@ static void try_again(struct transfer *t)
     enum cause cause = t->now.cause;
     int64_t after = t->now.replied ? t->now.reply.retry_after_ms : -1;
     struct retry_decision d =
-        retry_next(&t->retry, &c->config.policy, cause, after, lane->answered, &lane->bucket, l->now,
-                   keyed_word(lane->random_key, lane->random_index++));
+        retry_next(&t->retry, &c->config.policy, cause, after, lane->answered, &lane->bucket,
+                   l->now, keyed_word(lane->random_key, lane->random_index++));
     char name[320];
     transfer_name(t, name, sizeof name);
-    net_log(c->net, 10, "%s: %s: %s; %s in %" PRIu64 " ms", name, cause_name(cause), t->now.fault.text,
-            d.again ? "next try" : "given up", d.again ? d.delay_ms : 0);
+    net_log(c->net, 10, "%s: %s: %s; %s in %" PRIu64 " ms", name, cause_name(cause),
+            t->now.fault.text, d.again ? "next try" : "given up", d.again ? d.delay_ms : 0);
     if (!d.again) {
         finish_failed(t, t->now.fault.code, cause != CAUSE_WRONG, t->now.fault.text);
         return;
@@ -216,7 +221,8 @@ static void end_try(struct transfer *t)
         }
         finish_try(t);
     } else {
-        if (t->now.cause == CAUSE_THROTTLE && limit_throttled(&lane->limit, started, lane->loop->now))
+        if (t->now.cause == CAUSE_THROTTLE &&
+            limit_throttled(&lane->limit, started, lane->loop->now))
             net_log(lane->client->net, 10, "%s: throttled; %u requests in flight from now on",
                     lane->client->config.shown, lane->limit.now);
         keep_or_drop(t);
@@ -234,7 +240,8 @@ void transfer_ended(struct easy *h, CURLcode code)
 
 static void too_late(struct transfer *t, enum cause c, const char *what, uint32_t ms)
 {
-    transfer_fault(t, OUTCOME_RETRY, c, HR_ESTORE, "%s within %u.%u s", what, ms / 1000, ms % 1000 / 100);
+    transfer_fault(t, OUTCOME_RETRY, c, HR_ESTORE, "%s within %u.%u s", what, ms / 1000,
+                   ms % 1000 / 100);
     end_try(t);
 }
 
@@ -266,7 +273,7 @@ void transfer_timer(struct timer *timer)
     }
 }
 
-/* ---- mail ---------------------------------------------------------------------------------------------------- */
+/* ---- mail ------------------------------------------------------------------------------------ */
 
 void transfer_arrive(struct loop *l, struct mail *m)
 {

@@ -1,10 +1,11 @@
-/* One object (or range) on its way: from net_start to `done`, over as many tries as it takes. Internal to the room.
+/* One object (or range) on its way: from net_start to `done`, over as many tries as it takes.
+ * Internal to the room.
  *
  *     QUEUED ─► CONNECTING ─► WAITING ─► BODY ─► ended, or ─► BACKOFF ─► QUEUED …
  *
- * A transfer belongs to one lane (client × loop) and all of its life but net_start and net_cancel runs on that loop's
- * thread. What earlier tries have brought stays in the caller's memory when the object has a strong ETag: the next try
- * asks for the rest, with If-Match. */
+ * A transfer belongs to one lane (client × loop) and all of its life but net_start and
+ * net_cancel runs on that loop's thread. What earlier tries have brought stays in the caller's
+ * memory when the object has a strong ETag: the next try asks for the rest, with If-Match. */
 #ifndef NET_TRANSFER_H
 #define NET_TRANSFER_H
 #include <stdatomic.h>
@@ -43,23 +44,23 @@ struct transfer {
     struct timer timer;
     struct lane *lane;
     uint64_t ticket;
-    bool cancel_posted;          /* under the client's lock */
-    bool cancel_arrived, ended;  /* ended while a cancel is on its way: freed when it arrives */
+    bool cancel_posted;         /* under the client's lock */
+    bool cancel_arrived, ended; /* ended while a cancel is on its way: freed when it arrives */
     struct net_get ask;
     uint64_t key_hash;
     enum phase phase;
     uint32_t tries;
-    uint64_t begun_ns;           /* first try */
+    uint64_t begun_ns; /* first try */
     struct retry retry;
-    bool fresh;                  /* next try on a new connection */
-    struct {                     /* what is known of the object and kept of it */
+    bool fresh; /* next try on a new connection */
+    struct {    /* what is known of the object and kept of it */
         bool sized, no_resume;
         uint64_t first, size, total, got;
         char *place;
         uint64_t etag_hash;
         char etag[REPLY_ETAG_MAX]; /* strong, else "" */
     } object;
-    struct {                     /* this try */
+    struct { /* this try */
         struct easy *easy;
         uint64_t sent_ns, first_byte_ns, progress_ns;
         uint64_t seen, got_before; /* body bytes; object.got when it began */
@@ -70,7 +71,7 @@ struct transfer {
         struct slice slice;
         enum outcome outcome;
         enum cause cause;
-        struct hr_error fault;   /* why it failed, without the URL */
+        struct hr_error fault; /* why it failed, without the URL */
     } now;
     char key[];
 };
@@ -106,14 +107,16 @@ struct net_client {
     struct lane lanes[NET_THREADS_MAX];
 };
 void client_unref(struct net_client *c);
-void client_forget(struct net_client *c, struct transfer *t, const struct net_result *r); /* off the list; counts */
+void client_forget(struct net_client *c, struct transfer *t,
+                   const struct net_result *r); /* off the list; counts */
 
 /* easy.c */
 struct easy *easy_take(struct lane *lane, struct hr_error *e);
 void easy_give(struct easy *h);
 void easy_free(struct easy *h);
 void easy_note_socket(struct easy *h); /* its connection is kept and will be used again */
-int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e); /* URL, headers, range of this try */
+int easy_prepare(struct easy *h, struct transfer *t,
+                 struct hr_error *e); /* URL, headers, range of this try */
 
 /* transfer.c; called by the loop and by mail */
 void transfer_arrive(struct loop *l, struct mail *m);
@@ -127,7 +130,7 @@ void transfer_name(const struct transfer *t, char *out, size_t n);
 bool body_head(struct transfer *t);
 bool body_bytes(struct transfer *t, const char *data, size_t n);
 void body_end(struct transfer *t, CURLcode code); /* sets the outcome */
-void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format,
+                    ...) __attribute__((format(printf, 5, 6)));
 
 #endif

@@ -1,5 +1,6 @@
-/* See url.h. Parsing is by hand and strict about what reaches the wire: a byte that is not printable ASCII never leaves
- * this file unencoded, so that no key and no archive metadata can smuggle a line break into a request. */
+/* See url.h. Parsing is by hand and strict about what reaches the wire: a byte that is not
+ * printable ASCII never leaves this file unencoded, so that no key and no archive metadata can
+ * smuggle a line break into a request. */
 #include "net/url.h"
 
 #include <string.h>
@@ -65,7 +66,8 @@ int64_t url_decode(char *s)
     return to - s;
 }
 
-/* The path as the user wrote it: keep what RFC 3986 lets stand in a path, keep escapes, encode the rest. */
+/* The path as the user wrote it: keep what RFC 3986 lets stand in a path, keep escapes, encode
+ * the rest. */
 static void add_path(struct buf *out, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -91,7 +93,8 @@ static bool host_ok(const char *s, size_t n)
                 return false;
         p++;
     } else {
-        while (p < end && *p != ':' && (is_unreserved((unsigned char)*p) || (unsigned char)*p > 127))
+        while (p < end && *p != ':' &&
+               (is_unreserved((unsigned char)*p) || (unsigned char)*p > 127))
             p++;
         if (p == s)
             return false;
@@ -153,10 +156,11 @@ int url_parse(const char *text, struct url *out, struct hr_error *e)
         return error_set(e, HR_EINVAL, "%s: no valid host in this URL; write %s://host[:port]/path",
                          shown, tls ? "https" : "http");
     if (!printable(p.user, p.user_size) || !printable(p.query, p.query_size))
-        return error_set(e, HR_EINVAL,
-                         "%s: the user part and the query of a URL are sent byte for byte and must be "
-                         "percent-encoded ASCII",
-                         shown);
+        return error_set(
+            e, HR_EINVAL,
+            "%s: the user part and the query of a URL are sent byte for byte and must be "
+            "percent-encoded ASCII",
+            shown);
     struct buf wire, people;
     buf_init(&wire);
     buf_init(&people);

@@ -1,5 +1,5 @@
-/* See cred_env.h. Names and order are curl's: http_proxy in lower case only, since servers turn a "Proxy:" request header
- * into HTTP_PROXY. */
+/* See cred_env.h. Names and order are curl's: http_proxy in lower case only, since servers turn
+ * a "Proxy:" request header into HTTP_PROXY. */
 #include "store/cred_env.h"
 
 #include <stdlib.h>

@@ -1,12 +1,13 @@
 /* Local directories.
  *
- * Keys are opened relative to one kept descriptor of the root: a little cheaper than absolute paths, and an archive that is
- * replaced by renaming stays the one that was opened. Descriptors of the directories below would save another 0.1 µs per
- * open and are not kept.
+ * Keys are opened relative to one kept descriptor of the root: a little cheaper than absolute
+ * paths, and an archive that is replaced by renaming stays the one that was opened. Descriptors
+ * of the directories below would save another 0.1 µs per open and are not kept.
  *
- * "No such file" is a fill value in the end, so it is believed only when nothing else explains it: the root must still be
- * there (an unmounted disk or a deleted archive answers ENOENT for everything), and no link on the way may dangle (data
- * sets managed by annexes are full of links to content that was not fetched). */
+ * "No such file" is a fill value in the end, so it is believed only when nothing else explains
+ * it: the root must still be there (an unmounted disk or a deleted archive answers ENOENT for
+ * everything), and no link on the way may dangle (data sets managed by annexes are full of links
+ * to content that was not fetched). */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static struct file_store *files(struct store *s)
     return (struct file_store *)s;
 }
 
-static int fail_errno(const struct file_store *f, const char *key, const char *what, int error, struct hr_error *e)
+static int fail_errno(const struct file_store *f, const char *key, const char *what, int error,
+                      struct hr_error *e)
 {
     const char *why = strerror(error); /* thread-safe for known errors */
     if (error == EMFILE || error == ENFILE || error == ESTALE || error == EIO || error == EINTR)
@@ -48,15 +50,17 @@ static int fail_errno(const struct file_store *f, const char *key, const char *w
     return error_set(e, HR_ESTORE, "%s/%s: %s: %s", f->path, key, what, why);
 }
 
-/* ---- is it really missing? ---------------------------------------------------------------------------------------- */
+/* ---- is it really missing? ------------------------------------------------------------------- */
 
 static int check_root(const struct file_store *f, struct hr_error *e)
 {
     struct stat by_fd, by_path;
-    if (fstat(f->root, &by_fd) == 0 && by_fd.st_nlink > 0 && stat(f->path, &by_path) == 0 && S_ISDIR(by_path.st_mode))
+    if (fstat(f->root, &by_fd) == 0 && by_fd.st_nlink > 0 && stat(f->path, &by_path) == 0 &&
+        S_ISDIR(by_path.st_mode))
         return 0;
-    return error_set(e, HR_ESTORE, "%s: the directory of the archive has disappeared; open it again when it is back",
-                     f->path);
+    return error_set(
+        e, HR_ESTORE,
+        "%s: the directory of the archive has disappeared; open it again when it is back", f->path);
 }
 
 /* After ENOENT or ENOTDIR: STORE_MISSING, or the error that explains it better. */
@@ -72,34 +76,41 @@ static int explain_absence(const struct file_store *f, const char *key, struct h
         memcpy(part, key, i); /* key_open has checked that it fits */
         part[i] = 0;
         if (fstatat(f->root, part, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            return errno == ENOENT || errno == ENOTDIR ? STORE_MISSING : fail_errno(f, part, "stat", errno, e);
+            return errno == ENOENT || errno == ENOTDIR ? STORE_MISSING
+                                                       : fail_errno(f, part, "stat", errno, e);
         if (!S_ISLNK(st.st_mode) || fstatat(f->root, part, &st, 0) == 0)
             continue;
-        return error_set(e, HR_ESTORE,
-                         "%s/%s: a link whose target is not there; fetch the content of this data set first", f->path,
-                         part);
+        return error_set(
+            e, HR_ESTORE,
+            "%s/%s: a link whose target is not there; fetch the content of this data set first",
+            f->path, part);
     }
-    return error_set_retryable(e, HR_ESTORE, "%s/%s: appeared while it was being opened", f->path, key);
+    return error_set_retryable(e, HR_ESTORE, "%s/%s: appeared while it was being opened", f->path,
+                               key);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* 0, STORE_MISSING or a code. O_NONBLOCK: a FIFO in an archive must not hang the open. */
-static int key_open(struct file_store *f, const char *key, int *fd, uint64_t *size, struct hr_error *e)
+static int key_open(struct file_store *f, const char *key, int *fd, uint64_t *size,
+                    struct hr_error *e)
 {
     struct stat st;
     *fd = -1;
     TRY(key_check(key, true, f->path, e));
     if (strlen(key) >= PATH_MAX)
-        return error_set(e, HR_EINVAL, "%s: a key of %zu bytes is no file name", f->path, strlen(key));
+        return error_set(e, HR_EINVAL, "%s: a key of %zu bytes is no file name", f->path,
+                         strlen(key));
     int file = openat(f->root, key, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
-        return errno == ENOENT || errno == ENOTDIR ? explain_absence(f, key, e) : fail_errno(f, key, "open", errno, e);
+        return errno == ENOENT || errno == ENOTDIR ? explain_absence(f, key, e)
+                                                   : fail_errno(f, key, "open", errno, e);
     int rc = 0;
     if (fstat(file, &st) < 0)
         rc = fail_errno(f, key, "stat", errno, e);
     else if (S_ISDIR(st.st_mode))
-        rc = error_set(e, HR_ESTORE, "%s/%s: a directory where a file of the archive should be", f->path, key);
+        rc = error_set(e, HR_ESTORE, "%s/%s: a directory where a file of the archive should be",
+                       f->path, key);
     else if (!S_ISREG(st.st_mode))
         rc = error_set(e, HR_ESTORE, "%s/%s: not a regular file", f->path, key);
     if (rc < 0) {
@@ -111,8 +122,8 @@ static int key_open(struct file_store *f, const char *key, int *fd, uint64_t *si
     return 0;
 }
 
-static int read_bytes(const struct file_store *f, const char *key, int fd, char *to, uint64_t first, uint64_t length,
-                      struct hr_error *e)
+static int read_bytes(const struct file_store *f, const char *key, int fd, char *to, uint64_t first,
+                      uint64_t length, struct hr_error *e)
 {
     uint64_t got = 0;
     while (got < length) {
@@ -121,15 +132,15 @@ static int read_bytes(const struct file_store *f, const char *key, int fd, char 
         if (n < 0 && errno != EINTR)
             return fail_errno(f, key, "read", errno, e);
         if (n == 0)
-            return error_set(e, HR_EDATA, "%s/%s: cut to %" PRIu64 " bytes while it was being read", f->path, key,
-                             first + got);
+            return error_set(e, HR_EDATA, "%s/%s: cut to %" PRIu64 " bytes while it was being read",
+                             f->path, key, first + got);
         got += n > 0 ? (uint64_t)n : 0;
     }
     return 0;
 }
 
-static void file_read(struct store *s, const char *key, struct store_range range, const struct store_sink *sink,
-                      struct store_result *r)
+static void file_read(struct store *s, const char *key, struct store_range range,
+                      const struct store_sink *sink, struct store_result *r)
 {
     struct file_store *f = files(s);
     struct hr_error *e = &r->error;
@@ -154,7 +165,8 @@ out:
     store_count(&f->counts, r);
 }
 
-static int file_open_file(struct store *s, const char *key, int *fd, uint64_t *size, struct hr_error *e)
+static int file_open_file(struct store *s, const char *key, int *fd, uint64_t *size,
+                          struct hr_error *e)
 {
     struct file_store *f = files(s);
     struct store_result r = {.rc = key_open(f, key, fd, size, e)};
@@ -162,7 +174,7 @@ static int file_open_file(struct store *s, const char *key, int *fd, uint64_t *s
     return r.rc;
 }
 
-/* ---- listing ------------------------------------------------------------------------------------------------------ */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 static bool is_folder(int dir, const struct dirent *d)
 {
@@ -178,26 +190,29 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The names in `found`, NUL-separated, into sorted order. */
-static int sort_names(const struct buf *found, size_t count, char **names, size_t *size, struct hr_error *e)
+static int sort_names(const struct buf *found, size_t count, char **names, size_t *size,
+                      struct hr_error *e)
 {
-    const char **index = mem_array(count ? count : 1, sizeof *index);
+    const char **index = found->failed ? NULL : mem_array(count + 1, sizeof *index);
+    if (!index)
+        return error_nomem(e, found->size, "a list of names");
     struct buf sorted;
     buf_init(&sorted);
     size_t i = 0;
-    for (const char *p = found->data; index && i < count; p += strlen(p) + 1)
+    for (const char *p = found->data; i < count; p += strlen(p) + 1)
         index[i++] = p;
-    if (index)
-        qsort(index, count, sizeof *index, by_name);
-    for (i = 0; index && i < count; i++)
+    qsort(index, count, sizeof *index, by_name);
+    for (i = 0; i < count; i++)
         buf_add(&sorted, index[i], strlen(index[i]) + 1);
     mem_free(index);
     *size = sorted.size;
-    *names = index && !found->failed ? count ? buf_take(&sorted) : mem_zalloc(1) : NULL;
+    *names = count ? buf_take(&sorted) : mem_zalloc(1);
     buf_dispose(&sorted);
     return *names ? 0 : error_nomem(e, found->size, "a list of names");
 }
 
-static int file_list(struct store *s, const char *prefix, char **names, size_t *size, struct hr_error *e)
+static int file_list(struct store *s, const char *prefix, char **names, size_t *size,
+                     struct hr_error *e)
 {
     struct file_store *f = files(s);
     if (*prefix)
@@ -238,7 +253,7 @@ static int file_list(struct store *s, const char *prefix, char **names, size_t *
     return rc;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------ */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void file_close(struct store *s)
 {
@@ -282,7 +297,8 @@ static int open_root(struct file_store *f, const char *path, struct hr_error *e)
         return 0;
     int error = errno;
     if (error == ENOTDIR && stat(f->path, &st) == 0)
-        return error_set(e, HR_EUNSUPPORTED, "%s: a file; archives are directories (zip stores are not read)", path);
+        return error_set(e, HR_EUNSUPPORTED,
+                         "%s: a file; archives are directories (zip stores are not read)", path);
     return error_set(e, HR_ESTORE, "%s: cannot be opened: %s", path, strerror(error));
 }
 

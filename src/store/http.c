@@ -1,8 +1,8 @@
 /* Plain web servers: http and https.
  *
- * The simplest request builder: the base URL, the key strictly encoded, the base URL's query behind it byte for byte, the
- * user's headers. Every 404 means missing, whatever its body; a 403 does so only when asked for, since it is also how an
- * expired link and a wrong password look. */
+ * The simplest request builder: the base URL, the key strictly encoded, the base URL's query
+ * behind it byte for byte, the user's headers. Every 404 means missing, whatever its body; a 403
+ * does so only when asked for, since it is also how an expired link and a wrong password look. */
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +47,8 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
 {
     const struct http_store *h = arg;
     int rc = url_add_key(&w->url, &h->url, t->key);
-    rc |= net_wire_header(w, "Accept-Encoding", "identity"); /* ranges and sizes are those of the stored bytes */
+    /* Ranges and sizes are those of the stored bytes. */
+    rc |= net_wire_header(w, "Accept-Encoding", "identity");
     for (uint32_t i = 0; h->options.headers && i < h->options.headers->size; i++) {
         const struct json_member *m = &h->options.headers->members[i];
         rc |= net_wire_header(w, m->key, m->value.string);
@@ -61,7 +62,8 @@ static enum net_verdict judge(void *arg, const struct net_reply *r, const char *
     if (r->head->status == 404)
         return NET_ABSENT;
     if (r->head->status == 403) {
-        *hint = "if this server answers 403 for objects that do not exist, open the archive with the storage option "
+        *hint = "if this server answers 403 for objects that do not exist, open the archive with "
+                "the storage option "
                 "missing_403";
         return h->options.missing_403 ? NET_ABSENT : NET_DEFAULT;
     }
@@ -78,7 +80,8 @@ static void release(void *arg)
     mem_free(h);
 }
 
-static int read_options(struct http_store *h, const char *json, const struct store_env *env, struct hr_error *e)
+static int read_options(struct http_store *h, const char *json, const struct store_env *env,
+                        struct hr_error *e)
 {
     struct http_options *o = &h->options;
     o->policy = env->policy ? *env->policy : (struct net_policy)NET_POLICY;
@@ -86,12 +89,13 @@ static int read_options(struct http_store *h, const char *json, const struct sto
     if (o->concurrency)
         o->policy.concurrency = o->policy.concurrency_max = o->concurrency;
     if (o->ca_file && access(o->ca_file, R_OK) < 0)
-        return error_set(e, HR_EINVAL, "%s: storage option ca_file: %s cannot be read", h->url.shown, o->ca_file);
+        return error_set(e, HR_EINVAL, "%s: storage option ca_file: %s cannot be read",
+                         h->url.shown, o->ca_file);
     return 0;
 }
 
-int http_store_open(const char *url, const char *options, const struct store_env *env, struct store **out,
-                    struct hr_error *e)
+int http_store_open(const char *url, const char *options, const struct store_env *env,
+                    struct store **out, struct hr_error *e)
 {
     struct http_store *h = mem_zalloc(sizeof *h);
     if (!h)
@@ -111,7 +115,9 @@ int http_store_open(const char *url, const char *options, const struct store_env
         .shown = h->url.shown,
         .proxy = o->proxy ? o->proxy : env_proxy(h->url.tls),
         .no_proxy = o->proxy ? NULL : env_no_proxy(),
-        .ca_file = !h->url.tls ? NULL : o->ca_file ? o->ca_file : env_ca_file(),
+        .ca_file = !h->url.tls  ? NULL
+                   : o->ca_file ? o->ca_file
+                                : env_ca_file(),
         .policy = o->policy,
     };
     h->remote.refuse_dots = true;

@@ -1,5 +1,6 @@
-/* See memory.h. A memory:// URL has to find its objects by name, so this file holds a registry: the one mutable global of
- * the room, empty and untouched unless memory_put is called. Everything is under its lock, reads too; speed is no aim. */
+/* See memory.h. A memory:// URL has to find its objects by name, so this file holds a registry:
+ * the one mutable global of the room, empty and untouched unless memory_put is called.
+ * Everything is under its lock, reads too; speed is no aim. */
 #include "store/memory.h"
 
 #include <pthread.h>
@@ -37,8 +38,8 @@ static struct named_store *find_locked(const char *name)
 {
     struct named_store *n;
     LIST_FOREACH(n, &registry.stores, link)
-        if (!strcmp(n->name, name))
-            return n;
+    if (!strcmp(n->name, name))
+        return n;
     return NULL;
 }
 
@@ -141,7 +142,7 @@ void memory_drop(const char *name)
     mem_free(n);
 }
 
-/* ---- the store ---------------------------------------------------------------------------------------------------- */
+/* ---- the store ------------------------------------------------------------------------------- */
 
 static struct memory_store *memory(struct store *s)
 {
@@ -170,8 +171,8 @@ static void read_locked(struct memory_store *m, const char *key, struct store_ra
     r->size = r->rc == 0 ? length : 0;
 }
 
-static void memory_read(struct store *s, const char *key, struct store_range range, const struct store_sink *sink,
-                        struct store_result *r)
+static void memory_read(struct store *s, const char *key, struct store_range range,
+                        const struct store_sink *sink, struct store_result *r)
 {
     pthread_mutex_lock(&registry.lock);
     read_locked(memory(s), key, range, sink, r);
@@ -179,7 +180,8 @@ static void memory_read(struct store *s, const char *key, struct store_range ran
     store_count(&memory(s)->counts, r);
 }
 
-/* Keys are sorted, so the names below a prefix are too, and repeats of a folder follow each other. */
+/* Keys are sorted, so the names below a prefix are too, and repeats of a folder follow each
+ * other. */
 static void list_locked(const struct named_store *n, const char *prefix, struct buf *out)
 {
     size_t skip = strlen(prefix), last = 0, last_size = 0;
@@ -199,7 +201,8 @@ static void list_locked(const struct named_store *n, const char *prefix, struct 
     }
 }
 
-static int memory_list(struct store *s, const char *prefix, char **names, size_t *size, struct hr_error *e)
+static int memory_list(struct store *s, const char *prefix, char **names, size_t *size,
+                       struct hr_error *e)
 {
     struct buf out;
     buf_init(&out);

@@ -32,16 +32,21 @@ static unsigned distance(const char *a, const char *b)
     return row[n];
 }
 
-static int unknown(const char *name, const char *store, const struct option_spec *specs, size_t n, struct hr_error *e)
+static int unknown(const char *name, const char *store, const struct option_spec *specs, size_t n,
+                   struct hr_error *e)
 {
     const char *nearest = NULL;
     unsigned least = (unsigned)strlen(name) / 2 + 1;
     struct buf all;
     if (!n)
-        return error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; this kind of store takes none", store, name);
+        return error_set(e, HR_EINVAL,
+                         "%s: unknown storage option \"%s\"; this kind of store takes none", store,
+                         name);
     buf_init(&all);
     for (size_t i = 0; i < n; i++) {
-        unsigned d = strstr(specs[i].name, name) || strstr(name, specs[i].name) ? 1 : distance(name, specs[i].name);
+        unsigned d = strstr(specs[i].name, name) || strstr(name, specs[i].name)
+                         ? 1
+                         : distance(name, specs[i].name);
         if (d < least) {
             least = d;
             nearest = specs[i].name;
@@ -49,7 +54,8 @@ static int unknown(const char *name, const char *store, const struct option_spec
         buf_printf(&all, "%s%s", i ? ", " : "", specs[i].name);
     }
     if (nearest)
-        error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; did you mean \"%s\"?", store, name, nearest);
+        error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; did you mean \"%s\"?", store,
+                  name, nearest);
     else
         error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; there are: %s", store, name,
                   all.failed ? "" : all.data);
@@ -79,37 +85,46 @@ static bool is_field_value(const char *s, size_t n)
 static int check_headers(const struct json *v, const char *store, struct hr_error *e)
 {
     /* Those that say which bytes of what come back are the library's to set. */
-    static const char *const own[] = {"range",        "if-match",       "if-none-match",     "if-range",
-                                      "content-length", "transfer-encoding", "accept-encoding", "connection"};
+    static const char *const own[] = {"range",           "if-match",       "if-none-match",
+                                      "if-range",        "content-length", "transfer-encoding",
+                                      "accept-encoding", "connection"};
     for (uint32_t i = 0; i < v->size; i++) {
         const struct json_member *m = &v->members[i];
         if (!is_token(m->key, m->key_size))
-            return error_set(e, HR_EINVAL, "%s: storage option headers: a name that is no HTTP header name", store);
+            return error_set(e, HR_EINVAL,
+                             "%s: storage option headers: a name that is no HTTP header name",
+                             store);
         for (size_t j = 0; j < sizeof own / sizeof *own; j++)
             if (!strcasecmp(m->key, own[j]))
-                return error_set(e, HR_EINVAL, "%s: storage option headers: %s is set by headrace itself", store,
+                return error_set(e, HR_EINVAL,
+                                 "%s: storage option headers: %s is set by headrace itself", store,
                                  m->key);
         if (m->value.type != JSON_STRING || !is_field_value(m->value.string, m->value.size))
             return error_set(e, HR_EINVAL,
-                             "%s: storage option headers: the value of %s must be a string without control characters",
+                             "%s: storage option headers: the value of %s must be a string without "
+                             "control characters",
                              store, m->key);
     }
     return 0;
 }
 
-static int wrong_type(const struct option_spec *s, const char *store, const char *what, const struct json *v,
-                      struct hr_error *e)
+static int wrong_type(const struct option_spec *s, const char *store, const char *what,
+                      const struct json *v, struct hr_error *e)
 {
-    return error_set(e, HR_EINVAL, "%s: storage option %s must be %s, not %s", store, s->name, what, json_type_name(v));
+    return error_set(e, HR_EINVAL, "%s: storage option %s must be %s, not %s", store, s->name, what,
+                     json_type_name(v));
 }
 
-static int out_of_range(const struct option_spec *s, const char *store, const char *unit, struct hr_error *e)
+static int out_of_range(const struct option_spec *s, const char *store, const char *unit,
+                        struct hr_error *e)
 {
-    return error_set(e, HR_EINVAL, "%s: storage option %s must be %s%" PRIu32 " to %" PRIu32 "%s", store, s->name,
-                     s->least || s->type == OPTION_COUNT ? "" : "more than ", s->least, s->most, unit);
+    return error_set(e, HR_EINVAL, "%s: storage option %s must be %s%" PRIu32 " to %" PRIu32 "%s",
+                     store, s->name, s->least || s->type == OPTION_COUNT ? "" : "more than ",
+                     s->least, s->most, unit);
 }
 
-static int set(const struct option_spec *s, const struct json *v, const char *store, void *into, struct hr_error *e)
+static int set(const struct option_spec *s, const struct json *v, const char *store, void *into,
+               struct hr_error *e)
 {
     char *at = (char *)into + s->offset;
     double seconds;
@@ -149,8 +164,8 @@ static int set(const struct option_spec *s, const struct json *v, const char *st
     return 0;
 }
 
-int options_parse(const char *json, const char *store, const struct option_spec *specs, size_t n, void *into,
-                  struct arena *a, struct hr_error *e)
+int options_parse(const char *json, const char *store, const struct option_spec *specs, size_t n,
+                  void *into, struct arena *a, struct hr_error *e)
 {
     struct json *root;
     if (!json || !*json)
@@ -159,7 +174,8 @@ int options_parse(const char *json, const char *store, const struct option_spec 
     if (root->type == JSON_NULL)
         return 0;
     if (root->type != JSON_OBJECT)
-        return error_set(e, HR_EINVAL, "%s: storage options must be a JSON object, not %s", store, json_type_name(root));
+        return error_set(e, HR_EINVAL, "%s: storage options must be a JSON object, not %s", store,
+                         json_type_name(root));
     for (uint32_t i = 0; i < root->size; i++) {
         const struct json_member *m = &root->members[i];
         size_t k = 0;

@@ -1,7 +1,7 @@
 /* Storage options: a JSON object checked against the list of what a store understands.
  *
- * An unknown or mistyped option is an error that names the nearest one: an option that is silently ignored (a time-out, a
- * header with a token) shows up as something else, much later. */
+ * An unknown or mistyped option is an error that names the nearest one: an option that is
+ * silently ignored (a time-out, a header with a token) shows up as something else, much later. */
 #ifndef STORE_OPTIONS_H
 #define STORE_OPTIONS_H
 #include <stddef.h>
@@ -21,9 +21,9 @@ struct option_spec {
     size_t offset;
     uint32_t least, most; /* seconds or count; least 0 of OPTION_SECONDS: more than 0 */
 };
-/* `json` NULL or "": no options. Fields of `into` whose option is absent or null stay. `store` names the store in errors;
- * what is stored in `into` lives in `a`. */
-int options_parse(const char *json, const char *store, const struct option_spec *specs, size_t n, void *into,
-                  struct arena *a, struct hr_error *e);
+/* `json` NULL or "": no options. Fields of `into` whose option is absent or null stay. `store`
+ * names the store in errors; what is stored in `into` lives in `a`. */
+int options_parse(const char *json, const char *store, const struct option_spec *specs, size_t n,
+                  void *into, struct arena *a, struct hr_error *e);
 
 #endif

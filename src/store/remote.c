@@ -19,7 +19,8 @@ static struct remote *remote(struct store *s)
 static void read_done(void *arg, const struct net_result *n)
 {
     struct remote_read *read = arg;
-    struct store_result r = {.rc = n->rc, .size = n->size, .object_size = n->object_size, .error = n->error};
+    struct store_result r = {
+        .rc = n->rc, .size = n->size, .object_size = n->object_size, .error = n->error};
     store_done done = read->done;
     void *done_arg = read->arg;
     mem_free(read);
@@ -32,11 +33,13 @@ static struct want want_of(struct store_range range)
         return (struct want){.kind = WANT_SUFFIX, .length = (uint64_t)-range.offset};
     if (range.offset == 0 && range.length == 0)
         return (struct want){.kind = WANT_WHOLE};
-    return (struct want){.kind = WANT_RANGE, .first = (uint64_t)range.offset, .length = range.length};
+    return (struct want){
+        .kind = WANT_RANGE, .first = (uint64_t)range.offset, .length = range.length};
 }
 
-static int remote_start(struct store *s, const char *key, struct store_range range, const struct store_sink *sink,
-                        store_done done, void *arg, uint64_t *ticket, struct hr_error *e)
+static int remote_start(struct store *s, const char *key, struct store_range range,
+                        const struct store_sink *sink, store_done done, void *arg, uint64_t *ticket,
+                        struct hr_error *e)
 {
     if (remote(s)->refuse_dots)
         TRY(key_check(key, false, s->url, e));
@@ -75,15 +78,16 @@ static void wake(void *arg, const struct store_result *r)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void remote_read(struct store *s, const char *key, struct store_range range, const struct store_sink *sink,
-                        struct store_result *r)
+static void remote_read(struct store *s, const char *key, struct store_range range,
+                        const struct store_sink *sink, struct store_result *r)
 {
     struct waiter w = {.result = r};
     struct hr_error e;
     uint64_t ticket;
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.ended, NULL);
-    int rc = remote_start(s, key, range, sink, wake, &w, &ticket, &e); /* once started, *r is the other thread's */
+    int rc = remote_start(s, key, range, sink, wake, &w, &ticket,
+                          &e); /* once started, *r is the other thread's */
     if (rc < 0)
         *r = (struct store_result){.rc = rc, .error = e};
     pthread_mutex_lock(&w.lock);
@@ -120,7 +124,8 @@ const struct store_ops remote_ops = {
     .stats = remote_stats,
 };
 
-int remote_open(struct remote *r, struct net *net, const struct net_config *c, const char *url, struct hr_error *e)
+int remote_open(struct remote *r, struct net *net, const struct net_config *c, const char *url,
+                struct hr_error *e)
 {
     store_init(&r->base, &remote_ops, url);
     struct net *own = net ? net_ref(net) : net_new(&(struct net_options){0}, e);

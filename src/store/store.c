@@ -1,7 +1,7 @@
 /* Which store a URL means, and the calls that all stores share.
  *
- * A path without a scheme is a local directory. Schemes that are not read are refused by name, never guessed at: an archive
- * on the wrong store must not look like an empty one. */
+ * A path without a scheme is a local directory. Schemes that are not read are refused by name,
+ * never guessed at: an archive on the wrong store must not look like an empty one. */
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -17,8 +17,8 @@ static size_t scheme_size(const char *url)
     size_t n = 0;
     while ((url[n] | 0x20) >= 'a' && (url[n] | 0x20) <= 'z')
         n++;
-    while (n && (((url[n] | 0x20) >= 'a' && (url[n] | 0x20) <= 'z') || (url[n] >= '0' && url[n] <= '9') ||
-                 (url[n] && strchr("+.-", url[n]))))
+    while (n && (((url[n] | 0x20) >= 'a' && (url[n] | 0x20) <= 'z') ||
+                 (url[n] >= '0' && url[n] <= '9') || (url[n] && strchr("+.-", url[n]))))
         n++;
     return n && !strncmp(url + n, "://", 3) ? n : 0;
 }
@@ -30,11 +30,13 @@ static bool is_one_of(const char *s, size_t n, const char *const *names, size_t 
             return true;
     return false;
 }
-#define IS(...)                                                                                                \
-    is_one_of(url, n, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+#define IS(...)                                                                                    \
+    is_one_of(url, n, (const char *const[]){__VA_ARGS__},                                          \
+              sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 /* file:///a/b%20c → /a/b c */
-static int open_file_url(const char *url, const char *options, struct store **out, struct hr_error *e)
+static int open_file_url(const char *url, const char *options, struct store **out,
+                         struct hr_error *e)
 {
     const char *path = strstr(url, "://") + 3;
     if (!strncasecmp(path, "localhost/", 10))
@@ -44,14 +46,15 @@ static int open_file_url(const char *url, const char *options, struct store **ou
     char *decoded = mem_strdup(path);
     if (!decoded)
         return error_nomem(e, strlen(path), "a path");
-    int rc = url_decode(decoded) < 0 ? error_set(e, HR_EINVAL, "%s: a broken %%-escape in this URL", url)
-                                     : file_store_open(decoded, options, out, e);
+    int rc = url_decode(decoded) < 0
+                 ? error_set(e, HR_EINVAL, "%s: a broken %%-escape in this URL", url)
+                 : file_store_open(decoded, options, out, e);
     mem_free(decoded);
     return rc;
 }
 
-int store_open_with(const char *url, const char *options, const struct store_env *env, struct store **out,
-                    struct hr_error *e)
+int store_open_with(const char *url, const char *options, const struct store_env *env,
+                    struct store **out, struct hr_error *e)
 {
     *out = NULL;
     char shown[256];
@@ -67,12 +70,14 @@ int store_open_with(const char *url, const char *options, const struct store_env
     url_redact(url, shown, sizeof shown);
     if (n && IS("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs"))
         return error_set(e, HR_EUNSUPPORTED,
-                         "%s: S3, Google Cloud Storage and Azure come with a later release; open the archive by an "
+                         "%s: S3, Google Cloud Storage and Azure come with a later release; open "
+                         "the archive by an "
                          "https URL (public or presigned) or from a local directory",
                          shown);
     if (n || strstr(url, "::"))
         return error_set(e, HR_EUNSUPPORTED,
-                         "%s: this kind of URL is not read; local directories, file://, http:// and https:// are",
+                         "%s: this kind of URL is not read; local directories, file://, http:// "
+                         "and https:// are",
                          shown);
     return file_store_open(url, options, out, e);
 }
@@ -120,16 +125,17 @@ static int check(struct store *s, const char *key, struct store_range range, str
     if (!*key)
         return error_set(e, HR_EINVAL, "%s: an empty key", s->url);
     bool whole = range.offset == 0 && range.length == 0;
-    if (range.offset < 0 ? range.offset == INT64_MIN
-                         : !whole && (!range.length || !add_u64((uint64_t)range.offset, range.length, &end) ||
-                                      end > INT64_MAX))
-        return error_set(e, HR_EINVAL, "%s/%s: no bytes lie at offset %" PRId64 ", length %" PRIu64, s->url, key,
-                         range.offset, range.length);
+    if (range.offset < 0
+            ? range.offset == INT64_MIN
+            : !whole && (!range.length || !add_u64((uint64_t)range.offset, range.length, &end) ||
+                         end > INT64_MAX))
+        return error_set(e, HR_EINVAL, "%s/%s: no bytes lie at offset %" PRId64 ", length %" PRIu64,
+                         s->url, key, range.offset, range.length);
     return 0;
 }
 
-int store_read(struct store *s, const char *key, struct store_range range, const struct store_sink *sink,
-               struct store_result *result)
+int store_read(struct store *s, const char *key, struct store_range range,
+               const struct store_sink *sink, struct store_result *result)
 {
     *result = (struct store_result){0};
     result->rc = check(s, key, range, &result->error);
@@ -147,12 +153,14 @@ int store_list(struct store *s, const char *prefix, char **names, size_t *size, 
     return s->ops->list(s, prefix, names, size, e);
 }
 
-int store_start(struct store *s, const char *key, struct store_range range, const struct store_sink *sink,
-                store_done done, void *arg, uint64_t *ticket, struct hr_error *e)
+int store_start(struct store *s, const char *key, struct store_range range,
+                const struct store_sink *sink, store_done done, void *arg, uint64_t *ticket,
+                struct hr_error *e)
 {
     *ticket = 0;
     if (s->ops->blocking)
-        return error_set(e, HR_EINTERNAL, "%s: reads of this store block; they belong on a worker thread", s->url);
+        return error_set(e, HR_EINTERNAL,
+                         "%s: reads of this store block; they belong on a worker thread", s->url);
     TRY(check(s, key, range, e));
     return s->ops->start(s, key, range, sink, done, arg, ticket, e);
 }
@@ -177,9 +185,10 @@ void store_stats_json(struct store *s, void *buf)
     s->ops->stats(s, buf);
 }
 
-/* ---- for the stores themselves --------------------------------------------------------------------------------- */
+/* ---- for the stores themselves --------------------------------------------------------------- */
 
-int store_clip(struct store_range range, uint64_t size, uint64_t *first, uint64_t *length, struct hr_error *e)
+int store_clip(struct store_range range, uint64_t size, uint64_t *first, uint64_t *length,
+               struct hr_error *e)
 {
     *first = 0;
     *length = size;
@@ -214,11 +223,15 @@ void store_count(struct store_counts *c, const struct store_result *r)
     if (r->rc == STORE_OK)
         atomic_fetch_add_explicit(&c->bytes, r->size, memory_order_relaxed);
     else
-        atomic_fetch_add_explicit(r->rc == STORE_MISSING ? &c->missing : &c->failed, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(r->rc == STORE_MISSING ? &c->missing : &c->failed, 1,
+                                  memory_order_relaxed);
 }
 
 void store_counts_json(const struct store_counts *c, struct buf *out)
 {
-    buf_printf(out, "{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"failed\": %" PRIu64 "}",
-               atomic_load(&c->requests), atomic_load(&c->bytes), atomic_load(&c->missing), atomic_load(&c->failed));
+    buf_printf(out,
+               "{\"requests\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"missing\": %" PRIu64
+               ", \"failed\": %" PRIu64 "}",
+               atomic_load(&c->requests), atomic_load(&c->bytes), atomic_load(&c->missing),
+               atomic_load(&c->failed));
 }

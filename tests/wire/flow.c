@@ -1,5 +1,5 @@
-/* Many reads at once: limits, cancels, closing, dead servers, forks, threads. Times are checked against bounds that a busy
- * machine still keeps. */
+/* Many reads at once: limits, cancels, closing, dead servers, forks, threads. Times are checked
+ * against bounds that a busy machine still keeps. */
 #include <arpa/inet.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -9,7 +9,8 @@
 static struct server liar;
 static const struct net_policy quick = QUICK;
 
-static struct store *open_at(struct net *net, int port, const char *how, const struct net_policy *policy)
+static struct store *open_at(struct net *net, int port, const char *how,
+                             const struct net_policy *policy)
 {
     char url[256];
     struct store *s = NULL;
@@ -27,11 +28,18 @@ static struct store *open_liar(const char *how)
 }
 
 /* Patience for tests in which only a cancel or a close may end a read. */
-static const struct net_policy patient = {
-    .connect_ms = 60000, .first_byte_ms = 60000, .stall_ms = 60000, .max_retries = 100, .retry_total_ms = 600000,
-    .backoff_ms = 30000, .backoff_max_ms = 60000, .retry_after_max_ms = 60000, .concurrency = 64, .concurrency_max = 256};
+static const struct net_policy patient = {.connect_ms = 60000,
+                                          .first_byte_ms = 60000,
+                                          .stall_ms = 60000,
+                                          .max_retries = 100,
+                                          .retry_total_ms = 600000,
+                                          .backoff_ms = 30000,
+                                          .backoff_max_ms = 60000,
+                                          .retry_after_max_ms = 60000,
+                                          .concurrency = 64,
+                                          .concurrency_max = 256};
 
-/* ---- reads in flight -------------------------------------------------------------------------------------------- */
+/* ---- reads in flight ------------------------------------------------------------------------- */
 
 struct flight {
     struct reads *all;
@@ -57,7 +65,8 @@ static void landed(void *arg, const struct store_result *r)
     pthread_mutex_unlock(&f->all->lock);
 }
 
-static void start_reads(struct reads *all, struct store *s, size_t n, int64_t offset, uint64_t length)
+static void start_reads(struct reads *all, struct store *s, size_t n, int64_t offset,
+                        uint64_t length)
 {
     *all = (struct reads){.n = n, .flights = calloc(n, sizeof *all->flights)};
     pthread_mutex_init(&all->lock, NULL);
@@ -69,7 +78,9 @@ static void start_reads(struct reads *all, struct store *s, size_t n, int64_t of
         char key[32];
         f->all = all;
         snprintf(key, sizeof key, "k%zu", i);
-        check_eq(store_start(s, key, (struct store_range){offset, length}, &sink, landed, f, &f->ticket, &e), 0);
+        check_eq(store_start(s, key, (struct store_range){offset, length}, &sink, landed, f,
+                             &f->ticket, &e),
+                 0);
     }
 }
 
@@ -122,7 +133,7 @@ static int ask_liar(const char *what)
     return v;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void many_reads_all_arrive_within_the_limit(void)
 {
@@ -246,7 +257,8 @@ static void closing_ends_all_reads_at_once(void)
 {
     close_and_count(open_at(NULL, liar.port, "silent", &patient), 200);
     close_and_count(open_at(NULL, liar.port, "stall,at=10", &patient), 100);
-    close_and_count(open_at(NULL, liar.port, "status,code=503", &patient), 100); /* waiting for their retries */
+    close_and_count(open_at(NULL, liar.port, "status,code=503", &patient),
+                    100); /* waiting for their retries */
 }
 
 /* A port that accepts no connection and refuses none: its backlog is full. */
@@ -332,7 +344,9 @@ static void next_read(void *arg, const struct store_result *r)
     free(c->got.data);
     c->got = (struct got){0};
     if (--c->left > 0) {
-        check_eq(store_start(c->s, "k", (struct store_range){0, 100}, &sink, next_read, c, &ticket, &e), 0);
+        check_eq(
+            store_start(c->s, "k", (struct store_range){0, 100}, &sink, next_read, c, &ticket, &e),
+            0);
         return;
     }
     store_unref(c->s); /* the last reference, on the network thread itself */
@@ -350,7 +364,9 @@ static void reads_start_and_stores_close_from_inside_done(void)
     cond_init_monotonic(&all.changed);
     struct store_sink sink = {got_room, &c.got};
     uint64_t ticket;
-    check_eq(store_start(c.s, "k", (struct store_range){0, 100}, &sink, next_read, &c, &ticket, NULL), 0);
+    check_eq(
+        store_start(c.s, "k", (struct store_range){0, 100}, &sink, next_read, &c, &ticket, NULL),
+        0);
     wait_reads(&all, 5000);
     pthread_mutex_lock(&all.lock); /* it has let go */
     pthread_mutex_unlock(&all.lock);
@@ -362,7 +378,8 @@ static void reads_start_and_stores_close_from_inside_done(void)
 static void several_network_threads_share_the_work(void)
 {
     struct net *net = net_new(&(struct net_options){.threads = 4}, NULL);
-    struct store *s = open_at(net, liar.port, "busy,ms=3,size=2000", &quick), *t = open_at(net, liar.port, "ok", &quick);
+    struct store *s = open_at(net, liar.port, "busy,ms=3,size=2000", &quick),
+                 *t = open_at(net, liar.port, "ok", &quick);
     struct reads all, more;
     start_reads(&all, s, 200, 5, 700);
     start_reads(&more, t, 100, -7, 0);
@@ -408,7 +425,9 @@ static int child(struct store *s)
     uint64_t ticket;
     struct store_sink sink = {got_room, &g};
     int wrong = g.r.rc != HR_EFORK;
-    wrong |= (store_start(s, "k", (struct store_range){0}, &sink, landed, NULL, &ticket, &e) != HR_EFORK) << 1;
+    wrong |=
+        (store_start(s, "k", (struct store_range){0}, &sink, landed, NULL, &ticket, &e) != HR_EFORK)
+        << 1;
     store_cancel(s, 1);
     store_unref(s);
 #ifndef __SANITIZE_THREAD__ /* which ends a forked child that starts threads */

@@ -1,5 +1,6 @@
-/* The 27 awkward keys that object stores have been seen to hold, and their strict percent-encoding: everything but
- * A-Za-z0-9-._~ and '/', upper-case hex, byte by byte, nothing normalised. */
+/* The 27 awkward keys that object stores have been seen to hold, and their strict
+ * percent-encoding: everything but A-Za-z0-9-._~ and '/', upper-case hex, byte by byte, nothing
+ * normalised. */
 #ifndef TESTS_WIRE_KEYS_H
 #define TESTS_WIRE_KEYS_H
 
@@ -22,7 +23,8 @@ static const struct {
     {"pipe|caret^back`tick", "pipe%7Ccaret%5Eback%60tick"},
     {"back\\slash", "back%5Cslash"},
     {"quote\"lt<gt>", "quote%22lt%3Cgt%3E"},
-    {"uml-\303\274-\303\237-\346\227\245\346\234\254\350\252\236-\360\237\214\215", "uml-%C3%BC-%C3%9F-%E6%97%A5%E6%9C%AC%E8%AA%9E-%F0%9F%8C%8D"},
+    {"uml-\303\274-\303\237-\346\227\245\346\234\254\350\252\236-\360\237\214\215",
+     "uml-%C3%BC-%C3%9F-%E6%97%A5%E6%9C%AC%E8%AA%9E-%F0%9F%8C%8D"},
     {"double//slash", "double//slash"},
     {"a//b", "a//b"},
     {"./dotstart", "./dotstart"},

@@ -1,4 +1,5 @@
-/* A real web server: nginx on loopback, plain and TLS, with its own 503s. Skipped where nginx is not installed. */
+/* A real web server: nginx on loopback, plain and TLS, with its own 503s. Skipped where nginx is
+ * not installed. */
 #include <arpa/inet.h>
 #include <stdarg.h>
 #include <sys/socket.h>
@@ -54,7 +55,8 @@ static void write_object(const char *name, size_t n, unsigned version)
 
 static bool answers(int port)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port),
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     bool ok = connect(fd, (struct sockaddr *)&a, sizeof a) == 0;
@@ -67,28 +69,37 @@ static bool start(void)
     char conf[128], certificates[512] = "";
     plain = free_port();
     busy = free_port();
-    if (run("nginx -v 2>/dev/null") != 0 || !mkdtemp(dir) || run("mkdir -p %s/www/a/b %s/tmp", dir, dir) != 0)
+    if (run("nginx -v 2>/dev/null") != 0 || !mkdtemp(dir) ||
+        run("mkdir -p %s/www/a/b %s/tmp", dir, dir) != 0)
         return false;
-    if (run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost "
-            "-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout %s/key -out %s/pem 2>/dev/null",
+    if (run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+            "-subj /CN=localhost "
+            "-addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout %s/key -out %s/pem "
+            "2>/dev/null",
             dir, dir) == 0) {
         tls = free_port();
         snprintf(certificates, sizeof certificates,
-                 "server { listen 127.0.0.1:%d ssl; ssl_certificate %s/pem; ssl_certificate_key %s/key; location / { } }",
+                 "server { listen 127.0.0.1:%d ssl; ssl_certificate %s/pem; ssl_certificate_key "
+                 "%s/key; location / { } }",
                  tls, dir, dir);
     }
     snprintf(conf, sizeof conf, "%s/conf", dir);
     FILE *f = fopen(conf, "w");
     if (!f)
         return false;
-    fprintf(f,
-            "%s daemon off; worker_processes 1; pid %s/pid; error_log %s/errors warn; events { worker_connections 1024; }\n"
-            "http { access_log off; root %s/www; default_type application/octet-stream; keepalive_timeout 2s;\n"
-            "client_body_temp_path %s/tmp; proxy_temp_path %s/tmp; fastcgi_temp_path %s/tmp; uwsgi_temp_path %s/tmp;\n"
-            "scgi_temp_path %s/tmp; limit_conn_zone $server_port zone=c:1m; limit_conn_status 503;\n"
-            "server { listen 127.0.0.1:%d; location / { } }\n"
-            "server { listen 127.0.0.1:%d; location / { limit_conn c 3; limit_rate 2m; } }\n%s }\n",
-            getuid() == 0 ? "user root;" : "", dir, dir, dir, dir, dir, dir, dir, dir, plain, busy, certificates);
+    fprintf(
+        f,
+        "%s daemon off; worker_processes 1; pid %s/pid; error_log %s/errors warn; events { "
+        "worker_connections 1024; }\n"
+        "http { access_log off; root %s/www; default_type application/octet-stream; "
+        "keepalive_timeout 2s;\n"
+        "client_body_temp_path %s/tmp; proxy_temp_path %s/tmp; fastcgi_temp_path %s/tmp; "
+        "uwsgi_temp_path %s/tmp;\n"
+        "scgi_temp_path %s/tmp; limit_conn_zone $server_port zone=c:1m; limit_conn_status 503;\n"
+        "server { listen 127.0.0.1:%d; location / { } }\n"
+        "server { listen 127.0.0.1:%d; location / { limit_conn c 3; limit_rate 2m; } }\n%s }\n",
+        getuid() == 0 ? "user root;" : "", dir, dir, dir, dir, dir, dir, dir, dir, plain, busy,
+        certificates);
     fclose(f);
     pid = fork();
     if (pid == 0) {
@@ -100,7 +111,8 @@ static bool start(void)
     return answers(plain);
 }
 
-static struct store *open_url(const char *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static struct store *open_url(const char *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static struct store *open_url(const char *options, const char *format, ...)
 {
     char url[256];
@@ -116,7 +128,8 @@ static struct store *open_url(const char *options, const char *format, ...)
     return s;
 }
 
-static void expect(struct store *s, const char *key, int64_t offset, uint64_t length, uint64_t first, uint64_t size)
+static void expect(struct store *s, const char *key, int64_t offset, uint64_t length,
+                   uint64_t first, uint64_t size)
 {
     struct got g = read_range(s, key, offset, length);
     if (!check_eq(g.r.rc, 0))
@@ -146,7 +159,8 @@ static void absent_objects_are_missing_and_short_ones_errors(void)
 {
     struct store *s = open_url(NULL, "http://127.0.0.1:%d", plain);
     write_object("short", 100, 1);
-    struct got a = read_all(s, "a/b/1.0"), b = read_range(s, "short", 50, 100), c = read_range(s, "short", 500, 100);
+    struct got a = read_all(s, "a/b/1.0"), b = read_range(s, "short", 50, 100),
+               c = read_range(s, "short", 500, 100);
     check_eq(a.r.rc, STORE_MISSING);
     check_eq(b.r.rc, HR_EDATA);
     check_eq(c.r.rc, HR_EDATA);
@@ -156,10 +170,22 @@ static void absent_objects_are_missing_and_short_ones_errors(void)
 
 static void awkward_names_reach_their_files(void)
 {
-    const char *const names[] = {"with space", "plus+plus", "percent%41literal", "percent%zz", "eq=uals", "lat:0",
-                                 "star*paren()excl!apos'", "comma,semi;colon:at@dollar$amp&", "hash#quest?mark",
-                                 "brackets[x]{y}", "pipe|caret^back`tick", "back\\slash", "quote\"lt<gt>",
-                                 "uml-\303\274-\346\227\245", "tab\ttab", "a b+c%20d=e"};
+    const char *const names[] = {"with space",
+                                 "plus+plus",
+                                 "percent%41literal",
+                                 "percent%zz",
+                                 "eq=uals",
+                                 "lat:0",
+                                 "star*paren()excl!apos'",
+                                 "comma,semi;colon:at@dollar$amp&",
+                                 "hash#quest?mark",
+                                 "brackets[x]{y}",
+                                 "pipe|caret^back`tick",
+                                 "back\\slash",
+                                 "quote\"lt<gt>",
+                                 "uml-\303\274-\346\227\245",
+                                 "tab\ttab",
+                                 "a b+c%20d=e"};
     struct store *s = open_url(NULL, "http://127.0.0.1:%d", plain);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         write_object(names[i], 100 + i, 1);
@@ -239,14 +265,15 @@ static void tls_needs_a_certificate_that_is_trusted(void)
         SKIP("no openssl program to make a certificate");
     write_object("a/b/0.0", 300000, 1);
     snprintf(options, sizeof options, "{\"ca_file\": \"%s/pem\"}", dir);
-    struct store *s = open_url(options, "https://127.0.0.1:%d", tls), *t = open_url(NULL, "https://127.0.0.1:%d", tls);
+    struct store *s = open_url(options, "https://127.0.0.1:%d", tls),
+                 *t = open_url(NULL, "https://127.0.0.1:%d", tls);
     expect(s, "a/b/0.0", 0, 0, 0, 300000);
     expect(s, "a/b/0.0", 100, 200000, 100, 200000);
     check_eq(stat_of(s, "connections"), 1);
     struct got g = read_all(t, "a/b/0.0");
     check_eq(g.r.rc, HR_ESTORE);
     check_has(g.r.error.text, "ca_file");
-    check(g.ms < 1000);
+    check_eq(stat_of(t, "requests"), 1); /* no reason to try again */
     store_unref(s);
     store_unref(t);
 }

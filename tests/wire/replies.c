@@ -1,5 +1,5 @@
-/* Every way in which a server's answer can be other than it should: the read is byte-identical or the one right error, in
- * bounded time, and the place for the bytes is asked for once. */
+/* Every way in which a server's answer can be other than it should: the read is byte-identical
+ * or the one right error, in bounded time, and the place for the bytes is asked for once. */
 #include "wire/wire.h"
 
 static struct server liar;
@@ -33,7 +33,8 @@ static void expect(const char *how, int64_t offset, uint64_t length, uint64_t fi
     store_unref(s);
 }
 
-static void expect_error(const char *how, int64_t offset, uint64_t length, int code, const char *text)
+static void expect_error(const char *how, int64_t offset, uint64_t length, int code,
+                         const char *text)
 {
     struct store *s = open_with(how, NULL);
     struct got g = read_range(s, "k", offset, length);
@@ -91,7 +92,8 @@ static void a_resumed_read_asks_only_for_the_rest(void)
 
 static void without_a_strong_etag_a_cut_body_is_read_anew(void)
 {
-    const char *const how[] = {"truncate,size=100000,at=40000,n=1,etag=weak", "truncate,size=100000,at=40000,n=1,etag=none"};
+    const char *const how[] = {"truncate,size=100000,at=40000,n=1,etag=weak",
+                               "truncate,size=100000,at=40000,n=1,etag=none"};
     for (int i = 0; i < 2; i++) {
         struct store *s = open_with(how[i], NULL);
         struct got g = read_all(s, "k");
@@ -113,7 +115,8 @@ static void an_object_that_changes_under_a_read_is_an_error(void)
 static void ranges_of_two_versions_are_never_mixed(void)
 {
     struct store *s = open_with("change,size=100000,n=2", NULL);
-    struct got a = read_range(s, "k", 0, 10), b = read_range(s, "k", 50, 10), c = read_range(s, "k", 100, 10);
+    struct got a = read_range(s, "k", 0, 10), b = read_range(s, "k", 50, 10),
+               c = read_range(s, "k", 100, 10);
     check_eq(a.r.rc, 0);
     check_eq(b.r.rc, 0);
     check_eq(c.r.rc, HR_ESTORE);
@@ -231,7 +234,8 @@ static void missing_is_404_with_any_body(void)
 
 static void a_403_is_missing_only_when_told_so(void)
 {
-    struct store *s = open_with("status,code=403", NULL), *t = open_with("status,code=403", "{\"missing_403\": true}");
+    struct store *s = open_with("status,code=403", NULL),
+                 *t = open_with("status,code=403", "{\"missing_403\": true}");
     struct got g = read_all(s, "k"), h = read_all(t, "k");
     check_eq(g.r.rc, HR_ESTORE);
     check_has(g.r.error.text, "missing_403");
@@ -249,7 +253,8 @@ static void retry_after_is_a_floor(void)
     check_eq(stat_of(s, "throttles"), 1);
     free(g.data);
     store_unref(s);
-    s = open_with("status,code=429,n=1,retry_after=Sun,06_Nov_1994_08:49:38_GMT", NULL); /* no comma in our paths: see liar */
+    s = open_with("status,code=429,n=1,retry_after=Sun,06_Nov_1994_08:49:38_GMT",
+                  NULL); /* no comma in our paths: see liar */
     g = read_all(s, "k");
     check_eq(g.r.rc, 0);
     free(g.data);
@@ -258,7 +263,8 @@ static void retry_after_is_a_floor(void)
 
 static void a_slow_body_that_moves_is_left_alone(void)
 {
-    struct store *s = open_with("drip,size=1000,bytes=100,ms=60", NULL); /* 600 ms in all, time-outs are 200 ms */
+    struct store *s =
+        open_with("drip,size=1000,bytes=100,ms=60", NULL); /* 600 ms in all, time-outs are 200 ms */
     struct got g = read_all(s, "k");
     check_eq(g.r.rc, 0);
     check_eq(stat_of(s, "requests"), 1);
@@ -310,6 +316,28 @@ static void an_object_without_room_says_its_size(void)
     store_unref(s);
 }
 
+static void running_out_of_memory_is_an_error_and_leaks_nothing(void)
+{
+    int failed = 0;
+    struct store *s = open_with("truncate,size=5000,at=2000,n=1", NULL);
+    struct got warm = read_range(s, "warm", 0, 10); /* handles and tables are there */
+    free(warm.data);
+    uint64_t live = mem_live();
+    for (uint64_t n = 1; n < 14; n++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%d", (int)n);
+        mem_fail_at(n, false);
+        struct got g = read_range(s, key, 0, 4000);
+        mem_fail_at(0, false);
+        check(g.r.rc == HR_ENOMEM || (g.r.rc == 0 && liar_bytes(g.data, 0, 4000, 1)));
+        failed += g.r.rc == HR_ENOMEM;
+        free(g.data);
+    }
+    check(failed >= 2);
+    check(mem_live() <= live + 4); /* pins and buffers of a handle may have grown */
+    store_unref(s);
+}
+
 int main(int argc, char **argv)
 {
     struct hr_error e;
@@ -340,6 +368,7 @@ int main(int argc, char **argv)
     RUN(a_reused_connection_that_died_costs_no_retry);
     RUN(redirects_are_named_without_their_secrets);
     RUN(an_object_without_room_says_its_size);
+    RUN(running_out_of_memory_is_an_error_and_leaks_nothing);
     net_unref(net);
     server_stop(&liar);
     return t_done();

@@ -1,5 +1,5 @@
-/* What goes out on the wire, and what must never come out elsewhere: keys, queries and headers as given, byte for byte;
- * proxies; secrets in no error, log line or URL for people. */
+/* What goes out on the wire, and what must never come out elsewhere: keys, queries and headers
+ * as given, byte for byte; proxies; secrets in no error, log line or URL for people. */
 #include <stdarg.h>
 
 #include "wire/keys.h"
@@ -66,7 +66,8 @@ static void the_query_of_the_base_follows_every_key(void)
 {
     const char *query = "?sv=2022&se=2030-01-01T00%3A00%3A00Z&sig=a%2Fb+c%3d==&x";
     char line[256];
-    struct store *s = open_url(NULL, NULL, "http://127.0.0.1:%d/echo/base%%20dir/%s#part", liar.port, query);
+    struct store *s =
+        open_url(NULL, NULL, "http://127.0.0.1:%d/echo/base%%20dir/%s#part", liar.port, query);
     snprintf(line, sizeof line, "GET /echo/base%%20dir/c/0/0%s HTTP/1.1\r\n", query);
     char *head = head_of(s, "c/0/0");
     check(!strncmp(head, line, strlen(line)));
@@ -77,8 +78,9 @@ static void the_query_of_the_base_follows_every_key(void)
 
 static void headers_are_sent_as_given(void)
 {
-    struct store *s = open_url(NULL, "{\"headers\": {\"Authorization\": \"Bearer SECRET\", \"X-Two\": \"b c\"}}",
-                               "http://127.0.0.1:%d/echo", liar.port);
+    struct store *s =
+        open_url(NULL, "{\"headers\": {\"Authorization\": \"Bearer SECRET\", \"X-Two\": \"b c\"}}",
+                 "http://127.0.0.1:%d/echo", liar.port);
     char *head = head_of(s, "k");
     check_has(head, "\r\nAuthorization: Bearer SECRET");
     check_has(head, "\r\nX-Two: b c");
@@ -130,23 +132,33 @@ static void log_line(void *arg, int level, const char *text)
 {
     (void)arg;
     pthread_mutex_lock(&logged.lock);
-    logged.n += (size_t)snprintf(logged.text + logged.n, sizeof logged.text - logged.n, "%d %s\n", level, text);
+    logged.n += (size_t)snprintf(logged.text + logged.n, sizeof logged.text - logged.n, "%d %s\n",
+                                 level, text);
     pthread_mutex_unlock(&logged.lock);
 }
 
 static void secrets_are_in_no_message(void)
 {
     struct net *net = net_new(&(struct net_options){.log = log_line}, NULL);
-    const char *const how[] = {"status,code=403", "status,code=503", "truncate,at=0", "shift", "status,code=302,location=1",
-                               "gzip", "junk", "reset,at=-1", "ignore"};
+    const char *const how[] = {"status,code=403",
+                               "status,code=503",
+                               "truncate,at=0",
+                               "shift",
+                               "status,code=302,location=1",
+                               "gzip",
+                               "junk",
+                               "reset,at=-1",
+                               "ignore"};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
-        struct store *s = open_url(net, "{\"headers\": {\"X-Token\": \"SECRET-3\"}}",
-                                   "http://me:SECRET-1@127.0.0.1:%d/%s?sig=SECRET-2", liar.port, how[i]);
+        struct store *s =
+            open_url(net, "{\"headers\": {\"X-Token\": \"SECRET-3\"}}",
+                     "http://me:SECRET-1@127.0.0.1:%d/%s?sig=SECRET-2", liar.port, how[i]);
         struct got g = read_range(s, "k", 1, 5);
         struct buf stats;
         buf_init(&stats);
         store_stats_json(s, &stats);
-        check(!strstr(g.r.error.text, "SECRET") && !strstr(store_url(s), "SECRET") && !strstr(stats.data, "SECRET"));
+        check(!strstr(g.r.error.text, "SECRET") && !strstr(store_url(s), "SECRET") &&
+              !strstr(stats.data, "SECRET"));
         check(strcmp(how[i], "ignore") == 0 || strstr(g.r.error.text, "127.0.0.1"));
         buf_dispose(&stats);
         free(g.data);
@@ -161,8 +173,16 @@ static void secrets_are_in_no_message(void)
 
 static void bad_urls_are_refused_without_repeating_secrets(void)
 {
-    const char *const urls[] = {"http://", "http:///x", "http://a b/x", "http://h:0/x", "http://h:99999/x", "http://h:x/",
-                                "http://[::1/x", "http://h/x?sig=SECRET\n", "http://me\r\n:SECRET@h/x", "https://?SECRET"};
+    const char *const urls[] = {"http://",
+                                "http:///x",
+                                "http://a b/x",
+                                "http://h:0/x",
+                                "http://h:99999/x",
+                                "http://h:x/",
+                                "http://[::1/x",
+                                "http://h/x?sig=SECRET\n",
+                                "http://me\r\n:SECRET@h/x",
+                                "https://?SECRET"};
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         struct store *s = NULL;
         struct hr_error e = {0};

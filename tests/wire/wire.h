@@ -1,6 +1,7 @@
-/* What the wire tests share: a server as a child process, blocking reads with their time, the content the liar serves.
- * A server is started by fork and exec, prints its port, and ends when its standard input closes, so none outlives a test
- * that crashes. Waiting times are shrunk through store_env: the tests are about behaviour, not about patience. */
+/* What the wire tests share: a server as a child process, blocking reads with their time, the
+ * content the liar serves. A server is started by fork and exec, prints its port, and ends when
+ * its standard input closes, so none outlives a test that crashes. Waiting times are shrunk
+ * through store_env: the tests are about behaviour, not about patience. */
 #ifndef TESTS_WIRE_H
 #define TESTS_WIRE_H
 #include <signal.h>
@@ -39,7 +40,8 @@ static inline bool server_start(struct server *s, const char *script)
     close(in[0]);
     close(out[1]);
     s->in = in[1];
-    for (size_t n = 0; n + 1 < sizeof line && read(out[0], line + n, 1) == 1 && line[n] != '\n'; n++)
+    for (size_t n = 0; n + 1 < sizeof line && read(out[0], line + n, 1) == 1 && line[n] != '\n';
+         n++)
         ;
     close(out[0]);
     s->port = (int)strtol(line, NULL, 10);
@@ -84,7 +86,8 @@ static inline void *got_room(void *arg, uint64_t size)
     return g->data;
 }
 
-static inline struct got read_range(struct store *s, const char *key, int64_t offset, uint64_t length)
+static inline struct got read_range(struct store *s, const char *key, int64_t offset,
+                                    uint64_t length)
 {
     struct got g = {0};
     struct store_sink sink = {got_room, &g};
@@ -100,11 +103,11 @@ static inline struct got read_all(struct store *s, const char *key)
 }
 
 /* Quick waiting times. */
-#define QUICK                                                                                                  \
-    {                                                                                                          \
-        .connect_ms = 500, .first_byte_ms = 200, .stall_ms = 200, .max_retries = 4, .retry_total_ms = 5000,    \
-        .backoff_ms = 2, .backoff_max_ms = 20, .retry_after_max_ms = 60000, .concurrency = 64,                 \
-        .concurrency_max = 256                                                                                 \
+#define QUICK                                                                                      \
+    {                                                                                              \
+        .connect_ms = 500, .first_byte_ms = 200, .stall_ms = 200, .max_retries = 4,                \
+        .retry_total_ms = 5000, .backoff_ms = 2, .backoff_max_ms = 20,                             \
+        .retry_after_max_ms = 60000, .concurrency = 64, .concurrency_max = 256                     \
     }
 
 static inline uint64_t stat_of(struct store *s, const char *name)

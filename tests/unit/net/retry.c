@@ -7,7 +7,8 @@
 #define MS 1000000ull
 static const struct net_policy policy = NET_POLICY;
 
-static struct retry_decision next(struct retry *r, enum cause c, int64_t after, uint64_t now, uint64_t random)
+static struct retry_decision next(struct retry *r, enum cause c, int64_t after, uint64_t now,
+                                  uint64_t random)
 {
     struct bucket b;
     bucket_init(&b, now);

@@ -39,7 +39,8 @@ static void every_byte_survives_encoding(void)
     buf_init(&out);
     url_encode(&out, all, 255, false);
     for (size_t i = 0; i < out.size; i++)
-        check(strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%", out.data[i]));
+        check(strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%",
+                     out.data[i]));
     check_eq(url_decode(out.data), 255);
     check_str(out.data, all);
     buf_dispose(&out);
@@ -50,7 +51,8 @@ static void keys_hang_below_the_base(void)
     check_key("http://h/x.zarr", "c/0/0", "http://h/x.zarr/c/0/0");
     check_key("http://h/x.zarr/", "c/0/0", "http://h/x.zarr/c/0/0");
     check_key("http://h", "k", "http://h/k");
-    check_key("https://u:p%40@h:8443/a?sig=a%2Fb&c=d#frag", "k v", "https://u:p%40@h:8443/a/k%20v?sig=a%2Fb&c=d");
+    check_key("https://u:p%40@h:8443/a?sig=a%2Fb&c=d#frag", "k v",
+              "https://u:p%40@h:8443/a/k%20v?sig=a%2Fb&c=d");
     check_key("HTTP://h/A", "k", "http://h/A/k");
     check_key("http://[::1]:80/a", "k", "http://[::1]:80/a/k");
     check_key("http://h?token=1", "k", "http://h/k?token=1");
@@ -77,8 +79,19 @@ static void people_see_no_secrets(void)
 
 static void what_cannot_be_sent_is_refused(void)
 {
-    const char *const bad[] = {"", "h/x", "ftp://h/x", "http:/h", "http://", "http://:80", "http://u@/x", "http://h:/x",
-                               "http://h:70000/", "http://h x/", "http://[::zz]/", "http://h/?a\r\nX: y", "http://u\n@h/"};
+    const char *const bad[] = {"",
+                               "h/x",
+                               "ftp://h/x",
+                               "http:/h",
+                               "http://",
+                               "http://:80",
+                               "http://u@/x",
+                               "http://h:/x",
+                               "http://h:70000/",
+                               "http://h x/",
+                               "http://[::zz]/",
+                               "http://h/?a\r\nX: y",
+                               "http://u\n@h/"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct url u;
         struct hr_error e = {0};

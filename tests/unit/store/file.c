@@ -51,14 +51,16 @@ static void *room(void *arg, uint64_t size)
     return arg;
 }
 
-static int get(struct store *s, const char *key, int64_t offset, uint64_t length, char *text, struct store_result *r)
+static int get(struct store *s, const char *key, int64_t offset, uint64_t length, char *text,
+               struct store_result *r)
 {
     struct store_sink sink = {room, text};
     memset(text, 0, 64);
     return store_read(s, key, (struct store_range){offset, length}, &sink, r);
 }
 
-static void check_get(struct store *s, const char *key, int64_t offset, uint64_t length, const char *want)
+static void check_get(struct store *s, const char *key, int64_t offset, uint64_t length,
+                      const char *want)
 {
     char text[64];
     struct store_result r;
@@ -192,7 +194,8 @@ static void keys_cannot_leave_the_root(void)
 {
     fresh_root();
     struct store *s = open_root();
-    const char *const keys[] = {"../x", "a/../../x", "..", "/etc/passwd", "a//c/0", "a/c/0/", "./zarr.json", "a/./c/0", ""};
+    const char *const keys[] = {"../x",        "a/../../x", "..", "/etc/passwd", "a//c/0", "a/c/0/",
+                                "./zarr.json", "a/./c/0",   ""};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         check_fails(s, keys[i], HR_EINVAL, NULL);
     char *names;

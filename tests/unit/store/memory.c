@@ -50,7 +50,8 @@ static void names_below_a_prefix_are_listed(void)
     struct store *s;
     char *names;
     size_t size;
-    const char *const keys[] = {"zarr.json", "a/zarr.json", "a/c/0/0", "a/c/0/1", "a/c/1/0", "ab/x"};
+    const char *const keys[] = {"zarr.json", "a/zarr.json", "a/c/0/0",
+                                "a/c/0/1",   "a/c/1/0",     "ab/x"};
     for (size_t i = 0; i < 6; i++)
         check_eq(memory_put("two", keys[i], "x", 1, NULL), 0);
     check_eq(store_open("memory://two", NULL, &s, NULL), 0);

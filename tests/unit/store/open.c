@@ -4,7 +4,8 @@
 
 static void clouds_come_later_and_say_so(void)
 {
-    const char *const urls[] = {"s3://bucket/x", "gs://bucket/x", "az://container/x", "abfs://c/x", "S3://b"};
+    const char *const urls[] = {"s3://bucket/x", "gs://bucket/x", "az://container/x", "abfs://c/x",
+                                "S3://b"};
     for (size_t i = 0; i < 5; i++) {
         struct store *s;
         struct hr_error e;
@@ -17,7 +18,8 @@ static void clouds_come_later_and_say_so(void)
 
 static void other_urls_are_refused_by_name(void)
 {
-    const char *const urls[] = {"ftp://h/x", "hdfs://h/x", "simplecache::s3://b/x", "zip::file:///x.zip"};
+    const char *const urls[] = {"ftp://h/x", "hdfs://h/x", "simplecache::s3://b/x",
+                                "zip::file:///x.zip"};
     for (size_t i = 0; i < 4; i++) {
         struct store *s;
         struct hr_error e;
@@ -37,7 +39,9 @@ static void http_stores_check_their_options_when_opened(void)
     check_eq(store_open("http://h/x", "{\"concurrency\": 0}", &s, &e), HR_EINVAL);
     check_eq(store_open("http://h/x", "{\"concurrency\": 257}", &s, &e), HR_EINVAL);
     check_eq(store_open("https://h/x", "{\"ca_file\": \"/no/such/file\"}", &s, &e), HR_EINVAL);
-    check_eq(store_open("http://h/x?sig=SECRET", "{\"max_retries\": 3, \"retry_total\": 0.5}", &s, &e), 0);
+    check_eq(
+        store_open("http://h/x?sig=SECRET", "{\"max_retries\": 3, \"retry_total\": 0.5}", &s, &e),
+        0);
     check_str(store_url(s), "http://h/x");
     check(store_remote(s) && !store_blocking(s) && !store_local(s));
     char *names;
@@ -58,7 +62,8 @@ static void running_out_of_memory_leaks_nothing(void)
         struct store *s = NULL;
         uint64_t live = mem_live();
         mem_fail_at(n, false);
-        int rc = store_open("http://h/x?q", "{\"headers\": {\"a\": \"b\"}, \"proxy\": \"http://p\"}", &s, NULL);
+        int rc = store_open("http://h/x?q",
+                            "{\"headers\": {\"a\": \"b\"}, \"proxy\": \"http://p\"}", &s, NULL);
         mem_fail_at(0, false);
         if (!check(rc == 0 || rc == HR_ENOMEM))
             printf("# %d\n", rc);

@@ -11,8 +11,10 @@ struct values {
 };
 #define AT(f) offsetof(struct values, f)
 static const struct option_spec specs[] = {
-    {"missing_403", OPTION_BOOL, AT(flag), 0, 0},    {"stall_timeout", OPTION_SECONDS, AT(ms), 0, 3600},
-    {"max_retries", OPTION_COUNT, AT(count), 0, 100}, {"proxy", OPTION_STRING, AT(text), 0, 0},
+    {"missing_403", OPTION_BOOL, AT(flag), 0, 0},
+    {"stall_timeout", OPTION_SECONDS, AT(ms), 0, 3600},
+    {"max_retries", OPTION_COUNT, AT(count), 0, 100},
+    {"proxy", OPTION_STRING, AT(text), 0, 0},
     {"headers", OPTION_HEADERS, AT(headers), 0, 0},
 };
 
@@ -28,8 +30,12 @@ static void values_of_each_type_are_taken(void)
     struct values v = {.count = 10};
     struct arena a;
     struct hr_error e;
-    check_eq(parse("{\"missing_403\": true, \"stall_timeout\": 1.5, \"max_retries\": 0, \"proxy\": \"p\","
-                   " \"headers\": {\"X-A\": \"b\"}}", &v, &a, &e), 0);
+    check_eq(
+        parse(
+            "{\"missing_403\": true, \"stall_timeout\": 1.5, \"max_retries\": 0, \"proxy\": \"p\","
+            " \"headers\": {\"X-A\": \"b\"}}",
+            &v, &a, &e),
+        0);
     check(v.flag && v.ms == 1500 && v.count == 0 && v.headers && v.headers->size == 1);
     check_str(v.text, "p");
     arena_dispose(&a);
@@ -44,7 +50,9 @@ static void values_of_each_type_are_taken(void)
 
 static void unknown_options_name_the_nearest(void)
 {
-    const char *const near[][2] = {{"stall_timeuot", "stall_timeout"}, {"retries", "max_retries"}, {"header", "headers"},
+    const char *const near[][2] = {{"stall_timeuot", "stall_timeout"},
+                                   {"retries", "max_retries"},
+                                   {"header", "headers"},
                                    {"missing403", "missing_403"}};
     struct values v = {0};
     struct arena a;
@@ -64,10 +72,22 @@ static void unknown_options_name_the_nearest(void)
 
 static void wrong_values_are_refused(void)
 {
-    const char *const bad[] = {"[]", "{", "{} x", "{\"missing_403\": 1}", "{\"missing_403\": \"true\"}", "{\"stall_timeout\": 0}",
-                               "{\"stall_timeout\": -1}", "{\"stall_timeout\": 4000}", "{\"stall_timeout\": NaN}",
-                               "{\"stall_timeout\": \"1\"}", "{\"max_retries\": 101}", "{\"max_retries\": -1}",
-                               "{\"max_retries\": 1.5}", "{\"proxy\": 1}", "{\"headers\": []}", "{\"headers\": {\"a\": 1}}"};
+    const char *const bad[] = {"[]",
+                               "{",
+                               "{} x",
+                               "{\"missing_403\": 1}",
+                               "{\"missing_403\": \"true\"}",
+                               "{\"stall_timeout\": 0}",
+                               "{\"stall_timeout\": -1}",
+                               "{\"stall_timeout\": 4000}",
+                               "{\"stall_timeout\": NaN}",
+                               "{\"stall_timeout\": \"1\"}",
+                               "{\"max_retries\": 101}",
+                               "{\"max_retries\": -1}",
+                               "{\"max_retries\": 1.5}",
+                               "{\"proxy\": 1}",
+                               "{\"headers\": []}",
+                               "{\"headers\": {\"a\": 1}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct values v = {0};
         struct arena a;
@@ -80,10 +100,14 @@ static void wrong_values_are_refused(void)
 
 static void headers_cannot_smuggle_lines_or_change_ranges(void)
 {
-    const char *const bad[] = {"{\"headers\": {\"a\\r\\nX\": \"b\"}}",    "{\"headers\": {\"a\": \"b\\r\\nX: y\"}}",
-                               "{\"headers\": {\"a b\": \"c\"}}",         "{\"headers\": {\"\": \"c\"}}",
-                               "{\"headers\": {\"Range\": \"bytes=0-1\"}}", "{\"headers\": {\"if-match\": \"x\"}}",
-                               "{\"headers\": {\"a\": \"b\\u0000c\"}}",   "{\"headers\": {\"Accept-Encoding\": \"gzip\"}}"};
+    const char *const bad[] = {"{\"headers\": {\"a\\r\\nX\": \"b\"}}",
+                               "{\"headers\": {\"a\": \"b\\r\\nX: y\"}}",
+                               "{\"headers\": {\"a b\": \"c\"}}",
+                               "{\"headers\": {\"\": \"c\"}}",
+                               "{\"headers\": {\"Range\": \"bytes=0-1\"}}",
+                               "{\"headers\": {\"if-match\": \"x\"}}",
+                               "{\"headers\": {\"a\": \"b\\u0000c\"}}",
+                               "{\"headers\": {\"Accept-Encoding\": \"gzip\"}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct values v = {0};
         struct arena a;
