@@ -54,19 +54,25 @@ def read(array: Array, key: Any, dtype: Any, decode: bool) -> Any:
     return result[tuple(0 if d in dropped else slice(None) for d in range(len(count)))] if dropped else result
 
 
+def _numpy_type(described: Any) -> Any:
+    """numpy's dtype of the report's description: a name, or [[name, type, repeat], …]."""
+    import numpy as np
+
+    if isinstance(described, str):
+        return np.dtype("uint16" if described == "bfloat16" else described)
+    return np.dtype([(name, _numpy_type(kind), *(tuple(r) for r in repeat)) for name, kind, *repeat in described])
+
+
 def _numbers(array: Array, start: list[int], count: list[int], step: list[int], wanted: str | None, decode: bool) -> Any:
     import numpy as np
 
     stored = array.info
     name = wanted or (stored["decoded_dtype"] if decode else stored["dtype"])
-    numpy_name = "uint16" if name == "bfloat16" else stored["numpy_dtype"] if name == stored["dtype"] else name
-    out_type = np.dtype([tuple(f) for f in numpy_name] if isinstance(numpy_name, list) else numpy_name)
+    plain = name != stored["dtype"]
+    out_type = _numpy_type(name if plain else stored["numpy_dtype"])
     if 0 in count:
         return np.empty(count, out_type)
-    plain = name if out_type.kind in "biufc" and name != "bfloat16" else None
     tensor = array.archive._handle.read(
-        array.path, start, count, step, (plain if decode or wanted else None) or ("bfloat16" if wanted == "bfloat16" else None),
-        decode, out_type.itemsize, None,
+        array.path, start, count, step, name if plain else None, decode, out_type.itemsize, None
     )
-    flat = np.frombuffer(memoryview(tensor).cast("B") if tensor.ndim else tensor, np.uint8)
-    return flat.view(out_type).reshape(count)
+    return np.asarray(memoryview(tensor)).reshape(-1).view(np.uint8).view(out_type).reshape(count)

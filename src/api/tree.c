@@ -7,6 +7,7 @@
 #include "api/archive.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "format/cf.h"
 
 struct node {
     const char *path;
@@ -64,6 +65,38 @@ static uint64_t decoded_bytes(const struct array *x)
     return n;
 }
 
+/* What numpy calls the type: a text, or [[name, type, repeat], …] of a struct. Types that numpy lacks are bytes. */
+static void put_numpy_type(struct buf *b, const struct dtype *t)
+{
+    if (t->n_fields) {
+        buf_putc(b, '[');
+        for (uint32_t i = 0; i < t->n_fields; i++) {
+            buf_puts(b, i ? ", [" : "[");
+            put_text(b, t->fields[i].name);
+            buf_puts(b, ", ");
+            put_numpy_type(b, t->fields[i].type);
+            if (t->fields[i].repeat != 1)
+                buf_printf(b, ", [%llu]", (unsigned long long)t->fields[i].repeat);
+            buf_putc(b, ']');
+        }
+        buf_putc(b, ']');
+    } else if (t->kind == HR_RAW && (!t->name || t->name[0] != 'S')) {
+        buf_printf(b, "\"V%llu\"", (unsigned long long)t->item_size);
+    } else {
+        put_text(b, t->name);
+    }
+}
+
+static void put_types(struct buf *b, const struct array *x)
+{
+    struct cf cf;
+    bool known = !x->problem && cf_of_array(x, &cf, NULL) >= 0;
+    buf_puts(b, ", \"numpy_dtype\": ");
+    put_numpy_type(b, &x->type);
+    buf_puts(b, ", \"decoded_dtype\": ");
+    put_text(b, known && cf.result != x->type.kind ? hr_dtype_name(cf.result) : x->type.name);
+}
+
 static void put_array(struct buf *b, const struct array *x)
 {
     bool known = !x->problem;
@@ -73,6 +106,7 @@ static void put_array(struct buf *b, const struct array *x)
     put_dims(b, x);
     buf_puts(b, ", \"dtype\": ");
     put_text(b, x->type.name);
+    put_types(b, x);
     buf_puts(b, ", \"chunks\": ");
     put_numbers(b, x->chunk, x->ndim);
     buf_puts(b, ", \"shards\": ");
