@@ -25,7 +25,7 @@ struct named_store {
 };
 static struct {
     pthread_mutex_t lock;
-    LIST_HEAD(, named_store) stores;
+    LIST_HEAD(named_stores, named_store) stores;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct memory_store {
