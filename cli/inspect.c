@@ -277,6 +277,9 @@ static void print_tree(const struct value *archive)
     add_rows(&t, &root, "");
     for (const struct row *r = t.first; r; r = r->next)
         print_row(&t, r);
+    if (!strcmp(value_text(archive, "complete", "true"), "false"))
+        puts("There may be more: the metadata is not consolidated and the store cannot list. "
+             "Arrays are read by name.");
 }
 
 /* ---- one node in full -------------------------------------------------------------------------------------------- */

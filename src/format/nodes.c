@@ -116,7 +116,7 @@ static int finish_array(struct nodes *n, struct array *x, int rc, const struct h
 int nodes_add_broken(struct nodes *n, const char *path, int rc, const struct hr_error *why,
                      struct hr_error *e)
 {
-    struct array *x;
+    struct array *x = NULL;
     if (nodes_knows(n, path))
         return 0;
     TRY(begin_array(n, path, &x, e));
@@ -134,7 +134,7 @@ int nodes_add_v3(struct nodes *n, const char *path, const struct json *doc, cons
                  const struct json **consolidated, struct hr_error *e)
 {
     struct hr_error why;
-    struct array *x;
+    struct array *x = NULL;
     const struct json *inline_nodes = NULL;
     bool is_array;
     int rc;
@@ -166,7 +166,7 @@ int nodes_add_array_v2(struct nodes *n, const char *path, const struct json *zar
                        const struct json *zattrs, const char *where, struct hr_error *e)
 {
     struct hr_error why;
-    struct array *x;
+    struct array *x = NULL;
     if (nodes_knows(n, path))
         return 0;
     TRY(begin_array(n, path, &x, e));

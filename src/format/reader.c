@@ -461,6 +461,11 @@ bool reader_consolidated(const struct reader *r)
     return r->consolidated;
 }
 
+bool reader_complete(const struct reader *r)
+{
+    return r->consolidated || nodes_array(&r->nodes, "") || (r->walked && !r->cannot_list);
+}
+
 const char *reader_format(const struct reader *r)
 {
     return r->root_format == 2 ? "zarr v2" : r->root_format == 3 ? "zarr v3" : "zarr";

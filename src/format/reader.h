@@ -94,6 +94,8 @@ int reader_arrays(const struct reader *r, const struct array *const **arrays);
 int reader_groups(const struct reader *r, const struct group **groups);
 const struct array *reader_find(const struct reader *r, const char *path);      /* NULL if unknown so far */
 bool reader_consolidated(const struct reader *r);
+/* Every array is known: consolidated, walked, or a single one. False where a store could not list. */
+bool reader_complete(const struct reader *r);
 const char *reader_format(const struct reader *r); /* "zarr v3", … */
 
 /* Chain of one chunk: array->chain, or the one of its own shape under a rectilinear grid (made and cached on demand by

@@ -56,7 +56,8 @@ static int want_error(struct reader *r, struct hr_error *e)
     else if (names.size)
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; arrays here: %s", path, names.data);
     else
-        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"", path);
+        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"%s", path,
+                       r->cannot_list ? "; this store cannot list what there is" : "");
 out:
     buf_dispose(&names);
     return rc;

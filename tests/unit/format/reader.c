@@ -119,6 +119,7 @@ static void both_versions_in_one_hierarchy_are_walked(void)
     check_eq(fake_walk(&f, r, &e), READER_READY);
     check_eq(count_arrays(r), 3);
     check(reader_find(r, "old") && reader_find(r, "g/new") && reader_find(r, "g/deep/old"));
+    check(reader_complete(r));
     int requests = f.requests;
     check_eq(fake_walk(&f, r, &e), READER_READY);
     check_eq(f.requests, requests);
@@ -345,6 +346,8 @@ static void without_listing_images_are_found_by_their_metadata(void)
     check_eq(fake_walk(&f, r, &e), READER_READY);
     check_eq(count_arrays(r), 3);
     check(reader_find(r, "0") && reader_find(r, "1") && reader_find(r, "labels/cells/0"));
+    check(!reader_complete(r));
+    check_eq(fake_want(&f, r, "labels/nope", &e), HR_ENOENT);
     check_eq(fake_want(&f, r, "unknown", &e), READER_READY); /* probed by name */
     reader_free(r);
 }
