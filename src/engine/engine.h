@@ -13,56 +13,64 @@
  * open from geometry and budget. Left-over budget keeps chunks over epochs when all that an epoch reads fits.
  *
  * The ledger: tables + open and finished batches + one delivered batch + tickets of jobs + held chunks ≤ budget, always.
- * Rules R1–R7 of docs/design.md §4 are implemented in budget.c and checked by engine_check. */
+ * Rules R1–R7 of docs/design.md §4 are kept by budget.c and ledger.c and checked by engine_check. How it works inside:
+ * docs/internals/engine.md, docs/internals/budget.md. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 #include "plan/plan.h"
 
 struct engine_config {
-    uint64_t budget;        /* bytes */
-    uint64_t tables;        /* bytes of plan, indexes and transport buffers, accounted first */
-    uint32_t workers;       /* decode jobs at once */
-    uint32_t fetches;       /* chunk reads in flight at once (remote); changes by EVENT_LIMIT */
-    bool remote;            /* FETCH, then DECODE; local: DECODE reads too */
-    uint64_t join_bytes;    /* largest joined read: 1 MiB local, 16 MiB remote (R5 also caps it by the lane) */
-    uint64_t job_bytes;     /* decoded bytes a decode job should have at least: small chunks travel together */
-    uint32_t job_chunks;    /* most chunks of a job */
-    uint32_t ahead;         /* batches whose first reads may be under way besides the front one; 0: chosen */
-    bool keep;              /* keep decoded chunks over epochs if all of them fit */
+    uint64_t budget;     /* bytes */
+    uint64_t tables;     /* bytes of plan, indexes and transport buffers, accounted first */
+    uint32_t workers;    /* decode jobs at once */
+    uint32_t fetches;    /* reads in flight at once (remote), a run of neighbours being one read */
+    bool remote;         /* FETCH, then DECODE; local: DECODE reads too */
+    uint64_t join_bytes; /* largest joined read (capped by the lane, R5): 1 MiB, remote 16 MiB */
+    uint64_t job_bytes;  /* decoded bytes a job should have: small chunks travel together */
+    uint32_t job_chunks; /* most chunks of a job */
+    uint32_t ahead;      /* batches read ahead of the front one; 0: chosen */
+    bool keep;           /* keep decoded chunks over epochs if all of them fit */
 };
 
 /* What the budget came to; shown by plan() and used by tests. */
 struct engine_facts {
-    uint64_t budget, minimum;     /* smallest accepted */
-    uint64_t tables, lane, batch; /* bytes: see R2 */
-    uint64_t comfortable;         /* budget from which each chunk is read once per residency */
+    uint64_t budget, minimum;         /* smallest accepted */
+    uint64_t tables, lane, batch;     /* bytes: see R2 */
+    uint64_t comfortable;             /* budget from which each chunk is read once per residency */
     uint32_t max_open, ahead, window; /* batches */
     bool push, keeps;
 };
 
 /* Refuses (HR_EBUDGET) with the numbers and the ways out when the budget is below the minimum. */
 struct engine;
-int engine_open(struct plan *p, const struct engine_config *c, struct engine **out, struct hr_error *e);
+int engine_open(struct plan *p, const struct engine_config *c, struct engine **out,
+                struct hr_error *e);
 void engine_free(struct engine *g);
 const struct engine_facts *engine_facts(const struct engine *g);
 
-/* Begin at a step of an epoch. Only when idle (no job outstanding); kept chunks stay. */
+/* Begin at a step of an epoch. Only when idle (no job outstanding); kept chunks stay, finished batches keep their slots
+ * until they are taken. */
 int engine_start(struct engine *g, uint64_t epoch, uint64_t step, struct hr_error *e);
-/* Abandon: no new actions but those that let go; outstanding jobs are still reported by events. */
+/* Abandon: no new actions but DROP. Jobs that are fetched but not yet with a worker end at once; the others end with their
+ * next event (a FETCH with FETCHED). Open batches are the driver's to free once the engine is idle. */
 void engine_stop(struct engine *g);
-bool engine_idle(const struct engine *g);   /* no job outstanding */
+bool engine_idle(const struct engine *g); /* no job outstanding */
 
 #define ENGINE_NO_HOLD UINT32_MAX
-struct engine_piece {  /* one (sample, part) that wants something of the chunk */
-    uint32_t slot;     /* of the open batch it goes into */
+struct engine_piece { /* one (sample, part) that wants something of the chunk */
+    uint32_t slot;    /* of the open batch it goes into */
     uint32_t row;
-    int64_t id;        /* sample id */
+    int64_t id; /* sample id */
     uint32_t part;
 };
+/* `hold`: keep the decoded chunk under this number, or ENGINE_NO_HOLD; in a COPY its number. A number belongs to the driver
+ * from the job's DONE on, and only if the chunk did not fail; it is free again after its DROP. In a FETCH it is provisional.
+ * `pieces`: in DECODE and COPY, those of the batches open now; none in a FETCH, nor where a chunk is only read ahead. */
 struct engine_chunk {
     uint32_t array;
-    uint32_t hold;     /* keep the decoded chunk under this number, or ENGINE_NO_HOLD. COPY: its number */
+    uint32_t hold;
     uint64_t chunk;
+    uint64_t stored; /* bytes of its stored form that the ticket covers; more: EVENT_LARGER */
     const struct engine_piece *pieces; /* valid until the job's DONE is fed */
     uint32_t n_pieces;
 };
@@ -71,32 +79,36 @@ enum action_kind {
     ACTION_FETCH,    /* remote: get the stored bytes of the chunks; answer EVENT_FETCHED */
     ACTION_DECODE,   /* (local: read and) decode and scatter the chunks; answer EVENT_DONE */
     ACTION_COPY,     /* scatter from held chunks; answer EVENT_DONE */
-    ACTION_DROP,     /* let held chunk `hold` go */
-    ACTION_FINISH    /* batch `step` in `slot` is complete (or failed: see event error): hand it to the consumer */
+    ACTION_DROP,     /* let held chunk `hold` go, before anything else */
+    ACTION_FINISH    /* batch `step` in `slot` is complete, or failed: hand it to the consumer */
 };
 struct action {
     enum action_kind kind;
-    uint32_t job;               /* FETCH, DECODE, COPY */
-    uint32_t slot;              /* OPEN, FINISH */
-    uint64_t epoch, step;       /* OPEN, FINISH */
-    const int64_t *ids;         /* OPEN: rows of them, valid until FINISH */
+    uint32_t job;         /* FETCH, DECODE, COPY */
+    uint32_t slot;        /* OPEN, FINISH */
+    uint64_t epoch, step; /* OPEN, FINISH */
+    const int64_t *ids;   /* OPEN: rows of them, valid until FINISH */
     const uint8_t *valid;
     uint64_t rows;
     const struct engine_chunk *chunks; /* FETCH, DECODE, COPY: valid until the job's DONE is fed */
     uint32_t n_chunks;
-    uint32_t hold;              /* DROP */
-    uint64_t ticket;            /* FETCH, DECODE: bytes reserved for compressed data, decode buffer and scratch */
-    bool failed;                /* FINISH: a chunk of it could not be had; the driver knows the error */
+    uint32_t hold;   /* DROP */
+    uint64_t ticket; /* FETCH, DECODE: bytes for compressed data, decode buffer and scratch */
+    bool failed;     /* FINISH: a chunk of it could not be had; the driver knows the error */
 };
-int engine_next(struct engine *g, struct action *out); /* 1: *out is an action; 0: nothing to do until an event */
+/* 1: *out is an action; 0: nothing to do until an event. */
+int engine_next(struct engine *g, struct action *out);
 
+/* LARGER: the job is not done, chunk `index` needs `bytes` of stored data; its ticket is given back and asked for anew with
+ * that size (R1). If no ticket can be so large the feed returns HR_EBUDGET naming the sizes: the batches that want the
+ * chunk fail, the engine goes on. Any other negative answer to an event is a fault of the driver. */
 enum event_kind {
     EVENT_FETCHED = 1, /* job's bytes are here */
     EVENT_DONE,        /* job decoded and scattered; chunk results in `results` (NULL: all fine) */
-    EVENT_LARGER,      /* job not done: chunk `index` needs `bytes` of stored data; give the ticket back, ask again (R1) */
-    EVENT_TAKEN,       /* the consumer took batch in `slot`: its memory is delivered */
-    EVENT_RELEASED,    /* the consumer let go of one delivered batch (slot memory is free) */
-    EVENT_LIMIT        /* fetches in flight may be `limit` from now on */
+    EVENT_LARGER,      /* see above */
+    EVENT_TAKEN, /* the consumer took the batch in `slot`: the slot is free, the batch delivered */
+    EVENT_RELEASED, /* the consumer let go of one delivered batch */
+    EVENT_LIMIT     /* fetches in flight may be `limit` from now on */
 };
 enum chunk_result { CHUNK_FINE = 0, CHUNK_FAILED = 1 /* batches that want it fail */ };
 struct event {
@@ -108,10 +120,17 @@ struct event {
 int engine_feed(struct engine *g, const struct event *v, struct hr_error *e);
 
 struct engine_stats {
-    uint64_t reserved, peak;        /* bytes of the ledger now and at most */
-    uint64_t jobs, chunks_read, chunks_reread, chunks_pushed, chunks_held, chunks_kept_hits, copies, drops;
-    uint64_t batches_opened, batches_finished, delivered_extra;
-    uint32_t open, in_flight;
+    uint64_t reserved, peak; /* bytes of the ledger now and at most */
+    uint64_t jobs;
+    uint64_t chunks_read;      /* decoded */
+    uint64_t chunks_reread;    /* … of these, once more, for lack of memory to hold them */
+    uint64_t chunks_pushed;    /* … not kept */
+    uint64_t chunks_held;      /* … kept for later batches */
+    uint64_t chunks_kept_hits; /* kept without a known need and needed again: a read saved */
+    uint64_t copies, drops;    /* held chunks copied from; let go */
+    uint64_t batches_opened, batches_finished;
+    uint64_t delivered_extra; /* batches the consumer has now beyond the one inside the budget */
+    uint32_t open, in_flight; /* batches; jobs */
 };
 const struct engine_stats *engine_stats(const struct engine *g);
 /* For tests: every invariant, or a sentence about the broken one in e. */

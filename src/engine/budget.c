@@ -1,0 +1,317 @@
+/* A division is tried by adding up what it sets aside; the first that fits is taken. The sums use the very sizes that
+ * engine_open then allocates (window_bytes, ring_bytes), so that `tables` is true to the byte.
+ *
+ * Below `comfortable` the choice is between re-reads: with n open batches a chunk whose rows go out over h batches is read
+ * h / n times, a held one once. Which fraction can be held follows from what n batches leave. The estimate is coarse; it
+ * only ranks divisions, and the results are the same under each (docs/design.md §4, push or hold). */
+#include "engine/budget.h"
+
+#include "base/mem.h"
+#include "engine/hold.h"
+#include "engine/job.h"
+#include "engine/ring.h"
+#include "engine/window.h"
+
+#define MOST_WINDOW 32768u /* batches: a need names its batch in 16 bits */
+#define MOST_AHEAD  64u
+#define LEVELS      7 /* of generosity: ahead, ahead/2, … */
+
+struct divide { /* what stays the same over all tries */
+    const struct plan_facts *plan;
+    const struct footprint *f;
+    const struct engine_config *c;
+    uint64_t ahead, work, lane; /* the generous wishes */
+    uint64_t steps, per_batch;
+};
+struct
+try { /* one division */
+    bool push, keep;
+    uint64_t max_open, ahead, window, slots, ring;
+    uint64_t lane, work, hold, tables;
+};
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t n;
+    return mul_u64(a, b, &n) ? n : UINT64_MAX;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t n;
+    return add_u64(a, b, &n) ? n : UINT64_MAX;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t entries_of(const struct divide *d, const struct try *t)
+{
+    uint64_t window = times(t->window, d->per_batch);
+    return least(plus(window, t->keep ? d->f->split_chunks : 0), d->f->chunks);
+}
+
+static uint64_t jobs_of(const struct engine_config *c)
+{
+    return 2 * (uint64_t)c->workers + (c->remote ? most(2 * (uint64_t)c->fetches, 64) : 0);
+}
+
+/* Bytes of everything that is allocated at open. Saturates: an absurd window is then simply too large. */
+static uint64_t tables_of(const struct divide *d, const struct try *t)
+{
+    uint64_t entries = entries_of(d, t), needs = times(t->window, d->per_batch),
+             jobs = jobs_of(d->c);
+    if (needs >= NONE || entries >= NONE / 4 || t->window > MOST_WINDOW)
+        return UINT64_MAX;
+    uint64_t sum = plus(d->c->tables, window_bytes((uint32_t)t->window, (uint32_t)d->per_batch,
+                                                   (uint32_t)entries, d->plan->rows));
+    sum = plus(sum, ring_bytes(job_piece_bytes(needs, entries)) +
+                        ring_bytes(job_chunk_bytes(entries, d->c)));
+    sum = plus(sum, job_table_bytes((uint32_t)jobs, d->c) + holds_bytes((uint32_t)entries));
+    return plus(sum, times(sizeof(uint32_t), t->slots));
+}
+
+static uint64_t sum_of(const struct divide *d, const struct try *t)
+{
+    uint64_t sum = plus(t->tables, plus(t->lane, times(d->plan->batch_bytes, t->slots + 1)));
+    return plus(sum, plus(t->work, t->hold));
+}
+
+/* The window may not take more than an eighth of the budget, as long as a batch of it is left. */
+static bool tables_fit(const struct try *t, uint64_t budget)
+{
+    return t->tables != UINT64_MAX && (t->window <= 1 || t->tables <= budget / 8);
+}
+
+/* Most blocks that are open at some time within `batches` batches. */
+static uint64_t blocks_within(const struct divide *d, uint64_t batches)
+{
+    uint64_t rows = times(batches, d->plan->rows);
+    uint64_t opened = rows / d->f->block_rows + 1;
+    return least(plus(d->plan->open_blocks, opened), most(d->plan->blocks, 1));
+}
+
+/* Blocks whose rows go out at two far places of an epoch: those that a cut between streams goes through, and, where the
+ * first rows fill the last batch, theirs, if the window sees from end to end. */
+static uint64_t blocks_twice(const struct divide *d, uint64_t window)
+{
+    const struct plan_facts *f = d->plan;
+    uint64_t n = f->streams > 1 ? f->streams / most(f->world, 1) + 1 : 0;
+    return n + (f->remainder == HR_WRAP && window >= d->steps ? f->rows : 0);
+}
+
+enum way { WAY_KEEP, WAY_PUSH, WAY_PUSH_ONLY, WAY_HOLD };
+
+/* One of the comfortable divisions with `ahead` batches of read-ahead. */
+static struct try try_way(const struct divide *d, enum way way, uint64_t ahead, bool lean)
+{
+    struct try t = {
+        .push = way == WAY_PUSH || way == WAY_PUSH_ONLY, .keep = way == WAY_KEEP, .ahead = ahead};
+    uint64_t known = t.keep ? ahead : d->plan->horizon;
+    t.max_open = least(t.push ? plus(d->plan->horizon, ahead) : ahead + 1, d->steps);
+    t.window = least(plus(t.max_open, known), d->steps);
+    t.ring = ahead > 1 ? 2 : 1;
+    t.slots = plus(t.max_open, t.ring);
+    t.lane = lean ? d->f->ticket : d->lane;
+    t.work =
+        lean ? d->f->ticket : most(times(d->f->ticket, 2), d->work / most(d->ahead / ahead, 1));
+    t.tables = tables_of(d, &t);
+    uint64_t now = blocks_within(d, ahead + 1), all = blocks_within(d, t.window),
+             twice = blocks_twice(d, t.window);
+    if (t.keep)
+        t.hold = d->f->split_bytes;
+    else if (way == WAY_PUSH)
+        t.hold = footprint_live(d->f, twice, all);
+    else if (way == WAY_HOLD)
+        t.hold = footprint_live(d->f, now + twice, all - least(now, all));
+    return t;
+}
+
+/* The smallest budget that a division can work with, the eighth of the tables included. */
+static uint64_t budget_of(const struct divide *d, const struct try *t)
+{
+    return most(sum_of(d, t), t->window > 1 ? times(t->tables, 8) : 0);
+}
+
+static bool try_fits(const struct divide *d, const struct try *t, uint64_t budget)
+{
+    return tables_fit(t, budget) && sum_of(d, t) <= budget;
+}
+
+static bool comfortable_try(const struct divide *d, struct try *out, uint64_t budget)
+{
+    const enum way ways[] = {WAY_KEEP, WAY_PUSH, WAY_HOLD, WAY_PUSH_ONLY};
+    for (int last = 0; last < 2;
+         last++) /* re-reading at the borders of blocks only if nothing else fits */
+        for (int level = 0; level < LEVELS; level++)
+            for (int w = last ? 3 : d->c->keep ? 0 : 1; w < (last ? 4 : 3); w++) {
+                bool lean = level == LEVELS - 1;
+                *out = try_way(d, ways[w], lean ? 1 : most(d->ahead >> level, 1), lean);
+                if (try_fits(d, out, budget))
+                    return true;
+            }
+    return false;
+}
+
+static uint64_t comfortable_of(const struct divide *d)
+{
+    uint64_t best = UINT64_MAX;
+    for (int way = d->c->keep ? WAY_KEEP : WAY_PUSH; way <= WAY_HOLD; way++) {
+        struct try t = try_way(d, (enum way)way, 1, true);
+        if (way != WAY_PUSH_ONLY)
+            best = least(best, budget_of(d, &t));
+    }
+    return best;
+}
+
+/* n open batches, the rest for jobs and held chunks. False when not even the batches fit. */
+static bool constrained_try(const struct divide *d, uint64_t n, uint64_t lane, uint64_t budget,
+                            struct try *t)
+{
+    *t = (struct try){.max_open = n, .slots = n, .ring = 1, .ahead = 1, .lane = lane};
+    uint64_t low = n, high = least(plus(n, d->plan->horizon), d->steps);
+    t->window = low;
+    t->tables = tables_of(d, t);
+    if (!tables_fit(t, budget) || sum_of(d, t) > budget)
+        return false;
+    while (low < high) { /* the widest window whose tables fit */
+        struct try wider = *t;
+        wider.window = (low + high + 1) / 2;
+        wider.tables = tables_of(d, &wider);
+        if (tables_fit(&wider, budget) && sum_of(d, &wider) <= budget) {
+            low = wider.window;
+            *t = wider;
+        } else {
+            high = wider.window - 1;
+        }
+    }
+    uint64_t rest = budget - sum_of(d, t);
+    t->work = least(rest / 2, most(times(d->f->ticket, 2), d->work / 8));
+    t->hold = rest - t->work;
+    return true;
+}
+
+/* Expected reads of a chunk, in 1/1024. */
+static uint64_t reads_of(const struct divide *d, const struct try *t)
+{
+    uint64_t live = most(footprint_live(d->f, blocks_within(d, t->ahead + 1), 0), 1);
+    uint64_t held = t->hold >= live ? 1024 : (uint64_t)(1024.0 * (double)t->hold / (double)live);
+    uint64_t again = most(1024, least(d->plan->horizon, d->steps) * 1024 / t->max_open);
+    return held + (1024 - held) * again / 1024;
+}
+
+static bool constrained_best(const struct divide *d, uint64_t budget, struct try *best)
+{
+    uint64_t fewest = UINT64_MAX, n = 1;
+    for (;;) {
+        struct try t;
+        if (n > d->steps || (!constrained_try(d, n, d->lane, budget, &t) &&
+                             !constrained_try(d, n, d->f->ticket, budget, &t)))
+            break;
+        uint64_t reads = reads_of(d, &t);
+        if (reads <= fewest) {
+            fewest = reads;
+            *best = t;
+        }
+        n += n < 16 ? 1 : n / 8;
+    }
+    return fewest != UINT64_MAX;
+}
+
+/* What reads and decodes would like to have in flight, and how many batches of new chunks that is. */
+static void wishes(struct divide *d)
+{
+    const struct engine_config *c = d->c;
+    uint64_t job = most(c->job_bytes, d->f->decoded);
+    uint64_t flight = c->remote ? plus(times(c->fetches, d->f->decoded), times(c->workers, job))
+                                : times(2 * (uint64_t)c->workers, job);
+    uint64_t fresh = most(d->f->block_bytes / d->f->block_rows, 1);
+    uint64_t ahead = c->ahead ? c->ahead : flight / most(times(fresh, d->plan->rows), 1) + 2;
+    uint64_t room = c->budget / 4 / most(d->plan->batch_bytes, 1);
+    d->ahead = c->ahead ? ahead : most(least(least(ahead, MOST_AHEAD), room), 1);
+    d->work = times(2 * (uint64_t)c->workers + (c->remote ? c->fetches : 0), d->f->ticket);
+    d->work = least(d->work, c->budget / 4);
+    uint64_t joined = c->remote ? plus(c->join_bytes, d->f->ticket) : 0;
+    d->lane = most(d->f->ticket, least(most(joined, times(2, d->f->ticket)), c->budget / 16));
+}
+
+static int refuse(const struct divide *d, const struct try *least_try, struct hr_error *e)
+{
+    char budget[24], need[24], tables[24], lane[24], batch[24];
+    return error_set(e, HR_EBUDGET,
+                     "memory budget of %s (%llu bytes) is too small: at least %s (%llu bytes) are "
+                     "needed = tables %s + "
+                     "largest chunk job %s + 2 batches of %s; raise memory=, or use a smaller "
+                     "batch, fewer or smaller "
+                     "views, or an archive with smaller chunks",
+                     error_bytes(budget, sizeof budget, d->c->budget),
+                     (unsigned long long)d->c->budget,
+                     error_bytes(need, sizeof need, sum_of(d, least_try)),
+                     (unsigned long long)sum_of(d, least_try),
+                     error_bytes(tables, sizeof tables, least_try->tables),
+                     error_bytes(lane, sizeof lane, least_try->lane),
+                     error_bytes(batch, sizeof batch, d->plan->batch_bytes));
+}
+
+static int limits_check(const struct divide *d, const struct plan *p, const struct try *least_try,
+                        struct hr_error *e)
+{
+    if (d->steps >= NONE - MOST_WINDOW)
+        return error_set(e, HR_EUNSUPPORTED, "an epoch of %llu batches: at most %u are supported",
+                         (unsigned long long)d->steps, NONE - MOST_WINDOW);
+    if (plan_config(p)->n_parts > UINT16_MAX)
+        return error_set(e, HR_EUNSUPPORTED, "%d arrays in all views: at most %d are supported",
+                         plan_config(p)->n_parts, UINT16_MAX);
+    if (least_try->tables == UINT64_MAX)
+        return error_set(
+            e, HR_EUNSUPPORTED,
+            "a batch touches up to %llu chunks, more than can be kept track of; use smaller "
+            "batches or an archive with larger chunks",
+            (unsigned long long)d->per_batch);
+    return 0;
+}
+
+int budget_divide(struct budget *b, const struct plan *p, const struct footprint *f,
+                  const struct engine_config *c, struct hr_error *e)
+{
+    struct divide d = {.plan = plan_facts(p), .f = f, .c = c, .per_batch = f->needs};
+    d.steps = most(d.plan->steps, 1);
+    wishes(&d);
+    struct try t = {.max_open = 1, .window = 1, .slots = 1, .ring = 1, .lane = f->ticket};
+    t.tables = tables_of(&d, &t);
+    TRY(limits_check(&d, p, &t, e));
+    uint64_t minimum = sum_of(&d, &t);
+    if (minimum > c->budget)
+        return refuse(&d, &t, e);
+    if (!comfortable_try(&d, &t, c->budget) && !constrained_best(&d, c->budget, &t))
+        return error_set(e, HR_EINTERNAL, "no division of %llu bytes, though the minimum is %llu",
+                         (unsigned long long)c->budget, (unsigned long long)minimum);
+    uint64_t needs = t.window * d.per_batch, entries = entries_of(&d, &t);
+    *b = (struct budget){.slots = (uint32_t)t.slots,
+                         .ring = (uint32_t)t.ring,
+                         .entries = (uint32_t)entries,
+                         .jobs = (uint32_t)jobs_of(c),
+                         .idle = t.keep ? (uint32_t)least(f->split_chunks, entries) : 0,
+                         .piece_bytes = job_piece_bytes(needs, entries),
+                         .chunk_bytes = job_chunk_bytes(entries, c)};
+    b->hold_cap = c->budget - sum_of(&d, &t) + t.hold;
+    b->facts = (struct engine_facts){.budget = c->budget,
+                                     .minimum = minimum,
+                                     .tables = t.tables,
+                                     .lane = t.lane,
+                                     .batch = d.plan->batch_bytes,
+                                     .comfortable = comfortable_of(&d),
+                                     .max_open = (uint32_t)t.max_open,
+                                     .ahead = (uint32_t)t.ahead,
+                                     .window = (uint32_t)t.window,
+                                     .push = t.push,
+                                     .keeps = t.keep};
+    return 0;
+}

@@ -1,0 +1,47 @@
+/* A made-up archive with views, splits and an order, drawn from a seed, and the naive reader that says what every tensor
+ * element must be.
+ *
+ * Nothing has bytes: an element of an array is known by a number (array and row-major index), a decoded chunk is the
+ * function from offsets to such numbers, a tensor is an array of them. The sizes that the engine accounts are free to be
+ * anything. The naive reader knows boxes only; it shares no code with the planner's pieces. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+#include "plan/plan.h"
+
+struct rng {
+    uint64_t key, at;
+};
+uint64_t rng_next(struct rng *r);
+uint64_t rng_below(struct rng *r, uint64_t n);                  /* [0, n) */
+uint64_t rng_range(struct rng *r, uint64_t low, uint64_t high); /* [low, high] */
+bool rng_chance(struct rng *r, unsigned percent);
+
+#define WORLD_ARRAYS 3
+#define WORLD_VIEWS  3
+#define WORLD_PARTS  6
+struct world {
+    struct rng rng;
+    struct plan_config config;
+    struct plan_array arrays[WORLD_ARRAYS];
+    struct plan_view views[WORLD_VIEWS];
+    struct plan_part parts[WORLD_PARTS];
+    uint64_t edges[WORLD_ARRAYS][64];
+    int64_t lists[WORLD_PARTS][PLAN_MAX_DIMS][8];
+    int sample_dim[WORLD_ARRAYS];
+    struct bitmap filter;
+    struct plan *plan;
+    uint64_t view_at[WORLD_VIEWS],
+        row_items; /* a row of the model: the samples of all views end to end */
+    uint64_t chunks[WORLD_ARRAYS], first_chunk[WORLD_ARRAYS], all_chunks;
+};
+
+int world_init(struct world *w, uint64_t seed,
+               struct hr_error *e); /* 0, or 1: this seed gives no valid plan */
+void world_dispose(struct world *w);
+/* The number of the element at `offset` of a decoded chunk; 0 when it lies outside the array. */
+uint64_t world_chunk_item(const struct world *w, uint32_t array, uint64_t chunk, uint64_t offset);
+/* Does the row hold what the boxes of sample `id` say? Else a sentence in e. */
+int world_row_check(const struct world *w, int64_t id, const uint64_t *row, struct hr_error *e);
+void world_describe(const struct world *w);
+
+#endif
