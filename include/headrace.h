@@ -107,9 +107,9 @@ HR_API void hr_archive_unref(struct hr_archive *a);
 
 /* The whole archive as JSON, for trees, reports and --json: {"url", "format", "attributes", "consolidated", "complete":
  * false where a store that cannot list may hold more, "nodes": [{"path", "kind": "group" | "array", "attributes", "error":
- * text or null, and for arrays: "shape", "dims" (null where unnamed), "dtype", "chunks" (the largest where "rectilinear"
- * is true), "shards" (or null), "codecs": text, "fill_value", "bytes": decoded (null for strings), "n_chunks"}]}, in order
- * of path. Free with hr_free. */
+ * text or null, and for arrays: "shape", "dims" (null where unnamed), "dtype", "numpy_dtype", "decoded_dtype" (after CF
+ * decoding), "chunks" (the largest where "rectilinear" is true), "shards" (or null), "codecs": text, "fill_value",
+ * "bytes": decoded (null for strings), "n_chunks"}]}, in order of path. Free with hr_free. */
 HR_API int hr_archive_json(struct hr_archive *a, char **json, struct hr_error *e);
 
 /* Read a region of one array through the same decoders: start, count, step per dimension (step ≠ 0); ndim 0 and NULL

@@ -196,8 +196,8 @@ static int report(const struct reader *r, void *arg, struct hr_error *e)
     buf_puts(b, ", \"attributes\": ");
     const struct node *root = n && !*nodes[0].path ? &nodes[0] : NULL;
     put_json(b, !root ? NULL : root->array ? root->array->attributes : root->group->attributes);
-    buf_printf(b, ", \"consolidated\": %s, \"nodes\": [",
-               reader_consolidated(r) ? "true" : "false");
+    buf_printf(b, ", \"consolidated\": %s, \"complete\": %s, \"nodes\": [",
+               reader_consolidated(r) ? "true" : "false", reader_complete(r) ? "true" : "false");
     for (size_t i = 0; i < n; i++) {
         buf_puts(b, i ? ", " : "");
         put_node(b, &nodes[i]);

@@ -52,6 +52,7 @@ static void the_report_is_json_in_order_of_path(void)
         const struct json *nodes = json_get(doc, "nodes");
         check_str(json_str(json_get(json_get(doc, "attributes"), "title")), "A \"test\"");
         check_str(json_str(json_get(doc, "format")), "zarr v2");
+        check(json_get(doc, "complete") && json_get(doc, "complete")->boolean);
         check_eq(nodes->size, 5);
         for (uint32_t i = 0; i < nodes->size && i < 5; i++)
             check_str(json_str(json_get(&nodes->items[i], "path")), order[i]);
