@@ -1,10 +1,12 @@
-/* The anchor is the array with most decoded bytes per sample, because its chunks are what reading costs. A part's bytes
- * per sample are those of one cell of the sample axis (all chunks the sample touches across the other dimensions) ÷ the
- * cell's length: windows do not count, since neighbouring samples share their rows.
+/* The anchor is the array with most decoded bytes per sample, because its chunks are what reading
+ * costs. A part's bytes per sample are those of one cell of the sample axis (all chunks the sample
+ * touches across the other dimensions) ÷ the cell's length: windows do not count, since
+ * neighbouring samples share their rows.
  *
- * A block starts where the anchor's box of its first sample starts a chunk, so steps(6) alone costs no second read. The
- * cells that a block touches are the union, over all parts of the array, of intervals that grow with g one cell for one
- * cell; touched(g) ÷ g can therefore only fall as g grows, and the smallest g is found by bisection. */
+ * A block starts where the anchor's box of its first sample starts a chunk, so steps(6) alone costs
+ * no second read. The cells that a block touches are the union, over all parts of the array, of
+ * intervals that grow with g one cell for one cell; touched(g) ÷ g can therefore only fall as g
+ * grows, and the smallest g is found by bisection. */
 #include "plan/anchor.h"
 
 #include "base/mem.h"
@@ -41,13 +43,14 @@ static uint64_t saturated(uint64_t a, uint64_t b)
 }
 
 /* Decoded bytes of a part in one cell of the sample axis. */
-static uint64_t cell_bytes(const struct plan_array *arrays, const struct plan_part *sel, const struct part *p)
+static uint64_t cell_bytes(const struct plan_array *arrays, const struct plan_part *sel,
+                           const struct part *p)
 {
     return saturated(arrays[sel->array].decoded, p->combos);
 }
 
-static bool heavier(const struct plan_array *arrays, const struct plan_part *sels, const struct part *parts, int a,
-                    int b)
+static bool heavier(const struct plan_array *arrays, const struct plan_part *sels,
+                    const struct part *parts, int a, int b)
 {
     unsigned __int128 left = (unsigned __int128)cell_bytes(arrays, &sels[a], &parts[a]) *
                              cell_length(&parts[b].axis[parts[b].sample]);
@@ -56,9 +59,10 @@ static bool heavier(const struct plan_array *arrays, const struct plan_part *sel
     return left > right || (left == right && parts[a].count > parts[b].count);
 }
 
-/* Cells touched by the boxes of a block of g cells, relative to its first cell; `v` has room for every part. */
-static uint64_t cells_touched(const struct anchor *a, const struct plan_part *sels, const struct part *parts, int n_parts,
-                              uint64_t g, struct interval *v)
+/* Cells touched by the boxes of a block of g cells, relative to its first cell; `v` has room for
+ * every part. */
+static uint64_t cells_touched(const struct anchor *a, const struct plan_part *sels,
+                              const struct part *parts, int n_parts, uint64_t g, struct interval *v)
 {
     int64_t cell = (int64_t)a->cell;
     int n = 0;
@@ -81,8 +85,8 @@ static uint64_t cells_touched(const struct anchor *a, const struct plan_part *se
     return cells;
 }
 
-static bool long_enough(struct anchor *a, const struct plan_part *sels, const struct part *parts, int n_parts, uint64_t g,
-                        uint64_t bytes, struct interval *v)
+static bool long_enough(struct anchor *a, const struct plan_part *sels, const struct part *parts,
+                        int n_parts, uint64_t g, uint64_t bytes, struct interval *v)
 {
     uint64_t touched = cells_touched(a, sels, parts, n_parts, g, v);
     return saturated(bytes, g) >= BLOCK_BYTES &&
@@ -103,7 +107,8 @@ int anchor_choose(struct anchor *a, const struct plan_array *arrays, const struc
     struct interval *v = mem_array((size_t)n_parts, sizeof *v);
     if (!v)
         return error_nomem(e, (uint64_t)n_parts * sizeof *v, "the views");
-    uint64_t bytes = cell_bytes(arrays, &sels[a->part], p), low = 0, high = block ? block : a->axis->grid;
+    uint64_t bytes = cell_bytes(arrays, &sels[a->part], p), low = 0,
+             high = block ? block : a->axis->grid;
     while (!block && high - low > 1) { /* low is too short, high long enough or the whole axis */
         uint64_t middle = low + (high - low) / 2;
         if (long_enough(a, sels, parts, n_parts, middle, bytes, v))
@@ -115,8 +120,8 @@ int anchor_choose(struct anchor *a, const struct plan_array *arrays, const struc
     a->touched = a->g >= a->axis->grid ? a->g : cells_touched(a, sels, parts, n_parts, a->g, v);
     mem_free(v);
     if (!mul_u64(a->g, a->cell, &a->rows) || a->rows > INT64_MAX / 4)
-        return error_set(e, HR_EINVAL, "a block of %llu chunks of %llu samples is too long", (unsigned long long)a->g,
-                         (unsigned long long)a->cell);
+        return error_set(e, HR_EINVAL, "a block of %llu chunks of %llu samples is too long",
+                         (unsigned long long)a->g, (unsigned long long)a->cell);
     return 0;
 }
 
@@ -143,8 +148,8 @@ uint64_t anchor_block_of(const struct anchor *a, int64_t id)
     return part_cell(a->axis, (uint64_t)(id + a->start)) / a->g;
 }
 
-int anchor_parts_new(const struct plan_array *arrays, const struct plan_part *sels, int n_parts, struct part **out,
-                     struct hr_error *e)
+int anchor_parts_new(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                     struct part **out, struct hr_error *e)
 {
     struct part *parts = mem_array((size_t)(n_parts > 0 ? n_parts : 1), sizeof *parts);
     if (!parts)

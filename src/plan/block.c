@@ -1,5 +1,6 @@
-/* One pass along the block borders finds the blocks that have samples and sees whether they are alike; if they are, the
- * table it wrote is let go. A range of ids over chunks of one length needs no pass at all. */
+/* One pass along the block borders finds the blocks that have samples and sees whether they are
+ * alike; if they are, the table it wrote is let go. A range of ids over chunks of one length needs
+ * no pass at all. */
 #include "plan/block.h"
 
 #include "base/mem.h"
@@ -27,7 +28,8 @@ static bool borders_next(struct borders *s, uint64_t *rank)
     s->id = anchor_block_first(s->anchor, ++s->block);
     if (s->id > s->last || (s->anchor->axis->edges && s->block >= anchor_blocks(s->anchor)))
         s->id = s->last;
-    *rank = s->filter ? bitmap_rank(s->filter, (uint64_t)s->id) - s->skipped : (uint64_t)(s->id - s->first);
+    *rank = s->filter ? bitmap_rank(s->filter, (uint64_t)s->id) - s->skipped
+                      : (uint64_t)(s->id - s->first);
     return true;
 }
 
@@ -72,8 +74,8 @@ static void blocks_arithmetic(struct blocks *b, const struct anchor *a, int64_t 
     b->size = b->largest;
 }
 
-int blocks_init(struct blocks *b, const struct anchor *a, int64_t first, int64_t last, const struct bitmap *filter,
-                struct hr_error *e)
+int blocks_init(struct blocks *b, const struct anchor *a, int64_t first, int64_t last,
+                const struct bitmap *filter, struct hr_error *e)
 {
     *b = (struct blocks){0};
     if (!filter && !a->axis->edges) {

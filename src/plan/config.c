@@ -1,7 +1,7 @@
-/* A plan outlives its caller's tables: geometry, lists and names are copied into one arena, the filter into a bitmap of the
- * plan's own. The split is brought into one form on the way, so that the same samples give the same plan and fingerprint
- * however they were described: first and last are the lowest id and the highest + 1, and a filter that keeps all ids
- * between them is none. */
+/* A plan outlives its caller's tables: geometry, lists and names are copied into one arena, the
+ * filter into a bitmap of the plan's own. The split is brought into one form on the way, so that
+ * the same samples give the same plan and fingerprint however they were described: first and last
+ * are the lowest id and the highest + 1, and a filter that keeps all ids between them is none. */
 #include "plan/impl.h"
 
 #include "base/hash.h"
@@ -10,7 +10,8 @@
 
 #define MAX_AXIS (UINT64_C(1) << 48)
 
-static int copy(struct arena *a, const void *from, size_t n, size_t size, const void **to, struct hr_error *e)
+static int copy(struct arena *a, const void *from, size_t n, size_t size, const void **to,
+                struct hr_error *e)
 {
     void *p = arena_array(a, n ? n : 1, size);
     if (!p)
@@ -53,7 +54,8 @@ static int views_copy(struct plan *p, const struct plan_config *c, struct hr_err
     for (int i = 0; i < c->n_parts; i++)
         for (int d = 0; d < c->arrays[parts[i].array].ndim; d++)
             if (parts[i].dim[d].kind == SEL_LIST) {
-                TRY(copy(&p->arena, parts[i].dim[d].list, (size_t)parts[i].dim[d].count, 8, &to, e));
+                TRY(copy(&p->arena, parts[i].dim[d].list, (size_t)parts[i].dim[d].count, 8, &to,
+                         e));
                 parts[i].dim[d].list = to;
             }
     return 0;
@@ -65,16 +67,20 @@ static int numbers_check(const struct plan_config *c, struct hr_error *e)
         return error_set(e, HR_EINVAL, "no view is given: nothing to load");
     for (int i = 0; i < c->n_arrays; i++)
         if (c->arrays[i].ndim < 1 || c->arrays[i].ndim > PLAN_MAX_DIMS)
-            return error_set(e, HR_EINVAL, "array %d has %d dimensions; between 1 and %d are supported", i,
+            return error_set(e, HR_EINVAL,
+                             "array %d has %d dimensions; between 1 and %d are supported", i,
                              c->arrays[i].ndim, PLAN_MAX_DIMS);
     for (int i = 0; i < c->n_parts; i++) {
         const struct plan_part *part = &c->parts[i];
-        if (part->array < 0 || part->array >= c->n_arrays || part->view < 0 || part->view >= c->n_views)
-            return error_set(e, HR_EINTERNAL, "part %d of the plan names view %d and array %d, which do not exist", i,
-                             part->view, part->array);
+        if (part->array < 0 || part->array >= c->n_arrays || part->view < 0 ||
+            part->view >= c->n_views)
+            return error_set(e, HR_EINTERNAL,
+                             "part %d of the plan names view %d and array %d, which do not exist",
+                             i, part->view, part->array);
         for (int d = 0; d < c->arrays[part->array].ndim; d++)
             if (part->dim[d].kind == SEL_LIST && (part->dim[d].count < 1 || !part->dim[d].list))
-                return error_set(e, HR_EINVAL, "view %s: an empty list selects nothing", c->views[part->view].name);
+                return error_set(e, HR_EINVAL, "view %s: an empty list selects nothing",
+                                 c->views[part->view].name);
     }
     return 0;
 }
@@ -86,7 +92,8 @@ static int filter_copy(struct plan *p, struct hr_error *e)
     uint64_t before = bitmap_rank(given, c->first), kept = bitmap_rank(given, c->last) - before;
     c->filter = NULL;
     if (!kept)
-        return error_set(e, HR_EINVAL, "the split has no samples: no id of [%llu, %llu) passes the filter",
+        return error_set(e, HR_EINVAL,
+                         "the split has no samples: no id of [%llu, %llu) passes the filter",
                          (unsigned long long)c->first, (unsigned long long)c->last);
     c->first = bitmap_select(given, before);
     c->last = bitmap_select(given, before + kept - 1) + 1;
@@ -106,13 +113,14 @@ static int split_check(struct plan *p, struct hr_error *e)
 {
     struct plan_config *c = &p->config;
     if (c->axis > MAX_AXIS || c->last > c->axis)
-        return error_set(e, HR_EINVAL, "the split ends at id %llu of a sample axis with %llu elements",
+        return error_set(e, HR_EINVAL,
+                         "the split ends at id %llu of a sample axis with %llu elements",
                          (unsigned long long)c->last, (unsigned long long)c->axis);
     if (c->filter && !c->last)
         c->last = c->axis;
     if (c->first >= c->last)
-        return error_set(e, HR_EINVAL, "the split has no samples: ids [%llu, %llu)", (unsigned long long)c->first,
-                         (unsigned long long)c->last);
+        return error_set(e, HR_EINVAL, "the split has no samples: ids [%llu, %llu)",
+                         (unsigned long long)c->first, (unsigned long long)c->last);
     if (c->filter)
         TRY(filter_copy(p, e));
     for (int i = 0; i < c->n_parts; i++) {
@@ -122,9 +130,11 @@ static int split_check(struct plan *p, struct hr_error *e)
         int64_t size = (int64_t)c->arrays[c->parts[i].array].shape[part->sample];
         if (from < 0 || to > size)
             return error_set(e, HR_EINVAL,
-                             "view %s: samples %llu … %llu take indices %lld … %lld of an array with %lld along the sample axis",
+                             "view %s: samples %llu … %llu take indices %lld … %lld of an array "
+                             "with %lld along the sample axis",
                              c->views[c->parts[i].view].name, (unsigned long long)c->first,
-                             (unsigned long long)c->last - 1, (long long)from, (long long)to - 1, (long long)size);
+                             (unsigned long long)c->last - 1, (long long)from, (long long)to - 1,
+                             (long long)size);
     }
     return 0;
 }
@@ -137,7 +147,8 @@ static uint64_t split_hash(const struct plan *p)
     hash_u64(&h, c->first);
     hash_u64(&h, c->last);
     if (c->filter) {
-        uint64_t low = c->first / 64, high = (c->last - 1) / 64; /* bits beyond first and last in these words: masked */
+        uint64_t low = c->first / 64,
+                 high = (c->last - 1) / 64; /* bits beyond first and last in these words: masked */
         uint64_t head = p->filter.words[low] & (~UINT64_C(0) << c->first % 64);
         uint64_t mask = ~UINT64_C(0) >> (63 - (c->last - 1) % 64);
         hash_u64(&h, low == high ? head & mask : head);

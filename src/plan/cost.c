@@ -1,6 +1,7 @@
-/* A small epoch is walked row by row, and (block, chunk) pairs are counted. Of a large one some blocks are looked at: what a
- * block touches, and which of that no earlier sample touches, which is a closed form per chunk; so both the reads and the
- * distinct chunks are sums over blocks and can be estimated from the same few. */
+/* A small epoch is walked row by row, and (block, chunk) pairs are counted. Of a large one some
+ * blocks are looked at: what a block touches, and which of that no earlier sample touches, which is
+ * a closed form per chunk; so both the reads and the distinct chunks are sums over blocks and can
+ * be estimated from the same few. */
 #include "plan/cost.h"
 
 #include "base/mem.h"
@@ -20,7 +21,7 @@ struct costing {
     uint8_t *valid;
     struct tally tally;
     uint64_t chunks[BUFFER];
-    uint64_t *long_list;      /* of one sample, where BUFFER is too short */
+    uint64_t *long_list; /* of one sample, where BUFFER is too short */
     uint64_t longest;
     struct plan_cost *out;
 };
@@ -45,7 +46,7 @@ static int sample_add(struct costing *c, uint64_t group, int64_t id, struct hr_e
     return 0;
 }
 
-/* ---- walked in full --------------------------------------------------------------------------------------------- */
+/* ---- walked in full -------------------------------------------------------------------------- */
 
 static uint64_t group_of(const struct plan *p, uint64_t step, uint64_t stream, uint64_t rank)
 {
@@ -59,10 +60,12 @@ static int walk(struct costing *c, uint64_t epoch, uint64_t steps, struct hr_err
 {
     int64_t n;
     TRY(plan_cursor_seek(c->cursor, epoch, 0, e));
-    for (uint64_t step = 0; step < steps && (n = cursor_next_ranks(c->cursor, c->ranks, c->valid)) > 0; step++)
+    for (uint64_t step = 0;
+         step < steps && (n = cursor_next_ranks(c->cursor, c->ranks, c->valid)) > 0; step++)
         for (int64_t i = 0; i < n; i++)
             if (c->valid[i])
-                TRY(sample_add(c, group_of(c->p, step, (uint64_t)i / c->p->facts.share, c->ranks[i]),
+                TRY(sample_add(c,
+                               group_of(c->p, step, (uint64_t)i / c->p->facts.share, c->ranks[i]),
                                plan_id(c->p, c->ranks[i]), e));
     return 0;
 }
@@ -81,16 +84,18 @@ static int epoch_exact(struct costing *c, uint64_t epoch, struct hr_error *e)
     return rc;
 }
 
-/* ---- from a sample of blocks ------------------------------------------------------------------------------------- */
+/* ---- from a sample of blocks ----------------------------------------------------------------- */
 
-static int cells_add(struct costing *c, uint64_t block, int part, uint64_t low, uint64_t high, struct hr_error *e)
+static int cells_add(struct costing *c, uint64_t block, int part, uint64_t low, uint64_t high,
+                     struct hr_error *e)
 {
     const struct part *p = &c->p->parts[part];
     uint64_t *chunks = c->long_list ? c->long_list : c->chunks;
     for (uint64_t cell = low; cell <= high; cell++) {
         uint64_t n = part_chunks_of_cells(p, cell, cell, chunks, c->longest);
         for (uint64_t i = 0; i < n; i++)
-            TRY(tally_add(&c->tally, block, (uint32_t)c->p->config.parts[part].array, chunks[i], e));
+            TRY(tally_add(&c->tally, block, (uint32_t)c->p->config.parts[part].array, chunks[i],
+                          e));
     }
     return 0;
 }
@@ -99,7 +104,8 @@ static int cells_add(struct costing *c, uint64_t block, int part, uint64_t low, 
 static int block_part_add(struct costing *c, uint64_t block, int part, struct hr_error *e)
 {
     const struct plan *p = c->p;
-    uint64_t from = blocks_first(&p->blocks, block), to = from + blocks_size(&p->blocks, block), low, high, end;
+    uint64_t from = blocks_first(&p->blocks, block), to = from + blocks_size(&p->blocks, block),
+             low, high, end;
     if (!p->config.filter) {
         part_sample_cells(&p->parts[part], plan_id(p, from), &low, &high);
         part_sample_cells(&p->parts[part], plan_id(p, to - 1), &end, &high);
@@ -135,7 +141,8 @@ static bool touched_before(const struct plan *p, const struct tally_entry *x)
             continue;
         uint64_t from, to;
         part_cell_range(&q->axis[q->sample], part_coordinate(q, q->sample, x->chunk), &from, &to);
-        int64_t low = (int64_t)from - q->start - (int64_t)q->count + 1, high = (int64_t)to - q->start;
+        int64_t low = (int64_t)from - q->start - (int64_t)q->count + 1,
+                high = (int64_t)to - q->start;
         low = low > (int64_t)p->config.first ? low : (int64_t)p->config.first;
         high = high < begin ? high : begin;
         if (low < high && (!p->config.filter || bitmap_rank(&p->filter, (uint64_t)high) >
@@ -159,7 +166,8 @@ static int blocks_add(struct costing *c, uint64_t looked, struct hr_error *e)
 {
     for (uint64_t i = 0; i < looked; i++)
         for (int part = 0; part < c->p->config.n_parts; part++)
-            TRY(block_part_add(c, i * c->p->blocks.n / looked + c->p->blocks.n / looked / 2, part, e));
+            TRY(block_part_add(c, i * c->p->blocks.n / looked + c->p->blocks.n / looked / 2, part,
+                               e));
     return 0;
 }
 
@@ -168,7 +176,8 @@ static int batches_sampled(struct costing *c, uint64_t epoch, struct hr_error *e
 {
     double rows = (double)c->p->facts.global_batch, steps = (double)c->p->facts.steps;
     uint64_t looked = 1;
-    while (looked < 8 && looked < c->p->facts.steps && rows * (double)(looked + 1) * chunks_per_sample(c->p) < 1e6)
+    while (looked < 8 && looked < c->p->facts.steps &&
+           rows * (double)(looked + 1) * chunks_per_sample(c->p) < 1e6)
         looked++;
     tally_init(&c->tally, rows * (double)looked * chunks_per_sample(c->p), (double)EXACT_ENTRIES);
     int rc = walk(c, epoch, looked, e);
@@ -209,22 +218,26 @@ static int epoch_sampled(struct costing *c, uint64_t epoch, struct hr_error *e)
     c->out->distinct_chunks = first.reads * scale;
     if (p->facts.shuffle == HR_SHUFFLE_GLOBAL)
         return batches_sampled(c, epoch, e);
-    /* a cut by streams has its block, or in sequential order what lies on both sides of it, read twice */
+    /* a cut by streams has its block, or in sequential order what lies on both sides of it, read
+     * twice */
     bool spread = p->facts.shuffle == HR_SHUFFLE_SPREAD;
     double mean = 1 / (double)looked;
-    c->out->chunk_reads = spread ? all.reads * (scale + cuts * mean) : first.reads * scale + cuts * (all.reads - first.reads) * mean;
-    c->out->read_bytes = spread ? all.bytes * (scale + cuts * mean) : first.bytes * scale + cuts * (all.bytes - first.bytes) * mean;
+    c->out->chunk_reads = spread ? all.reads * (scale + cuts * mean)
+                                 : first.reads * scale + cuts * (all.reads - first.reads) * mean;
+    c->out->read_bytes = spread ? all.bytes * (scale + cuts * mean)
+                                : first.bytes * scale + cuts * (all.bytes - first.bytes) * mean;
     return 0;
 }
 
-/* ---- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 /* This rank's rows of the first global batch. */
 static int first_batch(struct costing *c, uint64_t epoch, struct hr_error *e)
 {
     const struct plan_facts *f = &c->p->facts;
     TRY(plan_cursor_seek(c->cursor, epoch, 0, e));
-    uint64_t got = (uint64_t)cursor_next_ranks(c->cursor, c->ranks, c->valid), end = (f->rank + 1) * f->rows;
+    uint64_t got = (uint64_t)cursor_next_ranks(c->cursor, c->ranks, c->valid),
+             end = (f->rank + 1) * f->rows;
     tally_init(&c->tally, (double)f->rows * chunks_per_sample(c->p), (double)EXACT_ENTRIES);
     int rc = 0;
     for (uint64_t i = f->rank * f->rows; i < end && i < got && !rc; i++)
@@ -257,7 +270,8 @@ static int costing_init(struct costing *c, struct hr_error *e)
     for (int i = 0; i < p->config.n_parts; i++)
         if (part_chunks_max(&p->parts[i]) > c->longest)
             c->longest = part_chunks_max(&p->parts[i]);
-    if (c->longest > BUFFER && !(c->long_list = mem_array((size_t)c->longest, sizeof *c->long_list)))
+    if (c->longest > BUFFER &&
+        !(c->long_list = mem_array((size_t)c->longest, sizeof *c->long_list)))
         return error_nomem(e, c->longest * 8, "the cost of an epoch");
     c->ranks = mem_array((size_t)p->facts.global_batch, sizeof *c->ranks);
     c->valid = mem_array((size_t)p->facts.global_batch, 1);

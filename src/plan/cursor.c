@@ -1,23 +1,24 @@
 /* Walking an epoch on one rank: `share` rows of each of the rank's streams a batch, in step.
  *
- * The three orders differ only in where a stream's next rank comes from: the merged lanes (spread), the next number
- * (sequential), a keyed permutation of it (global). What follows the last row of a stream (pad, wrap) is the same for all.
- * A cursor keeps the epoch's sequence and builds it anew when the epoch changes. */
+ * The three orders differ only in where a stream's next rank comes from: the merged lanes (spread),
+ * the next number (sequential), a keyed permutation of it (global). What follows the last row of a
+ * stream (pad, wrap) is the same for all. A cursor keeps the epoch's sequence and builds it anew
+ * when the epoch changes. */
 #include "plan/impl.h"
 
 #include "base/mem.h"
 #include "plan/cursor.h"
 #include "plan/stream.h"
 
-struct source {             /* one stream of this rank */
-    uint64_t from, rows;    /* of the epoch, laid end to end */
-    uint64_t at;            /* next row; from `rows` on: the tail */
-    uint64_t last;          /* rank given out last */
+struct source {          /* one stream of this rank */
+    uint64_t from, rows; /* of the epoch, laid end to end */
+    uint64_t at;         /* next row; from `rows` on: the tail */
+    uint64_t last;       /* rank given out last */
     struct stream spread;
 };
 struct plan_cursor {
     struct plan *plan;
-    bool ready;             /* the epoch's order is made */
+    bool ready; /* the epoch's order is made */
     uint64_t epoch, step, steps;
     struct order order;
     struct keyed_perm global;
@@ -31,7 +32,8 @@ int plan_cursor_open(struct plan *p, struct plan_cursor **out, struct hr_error *
     return cursor_open_streams(p, p->facts.rank * own, own, out, e);
 }
 
-int cursor_open_streams(struct plan *p, uint64_t first, uint64_t n, struct plan_cursor **out, struct hr_error *e)
+int cursor_open_streams(struct plan *p, uint64_t first, uint64_t n, struct plan_cursor **out,
+                        struct hr_error *e)
 {
     struct plan_cursor *c = mem_zalloc(sizeof *c);
     struct source *sources = mem_array((size_t)n, sizeof *sources);
@@ -40,7 +42,8 @@ int cursor_open_streams(struct plan *p, uint64_t first, uint64_t n, struct plan_
         mem_free(sources);
         return error_nomem(e, sizeof *c + n * sizeof *sources, "a cursor");
     }
-    *c = (struct plan_cursor){.plan = plan_ref(p), .first_stream = first, .n = n, .sources = sources};
+    *c = (struct plan_cursor){
+        .plan = plan_ref(p), .first_stream = first, .n = n, .sources = sources};
     *out = c;
     return 0;
 }
@@ -79,7 +82,8 @@ static int spread_make(struct plan_cursor *c, uint64_t key, struct hr_error *e)
         if (!i || s->from != s[-1].from + s[-1].rows)
             order_cut(&c->order, s->from, &begin);
         order_cut(&c->order, s->from + s->rows, &end);
-        rc = stream_init(&s->spread, &c->order, c->first_stream + i, s->from, s->from + s->rows, &begin, &end, e);
+        rc = stream_init(&s->spread, &c->order, c->first_stream + i, s->from, s->from + s->rows,
+                         &begin, &end, e);
         struct order_cut next = end;
         end = begin;
         begin = next;
@@ -131,7 +135,8 @@ static uint64_t source_take(struct plan_cursor *c, struct source *s)
     }
 }
 
-static int source_seek(struct plan_cursor *c, struct source *s, uint64_t position, struct hr_error *e)
+static int source_seek(struct plan_cursor *c, struct source *s, uint64_t position,
+                       struct hr_error *e)
 {
     if (position < s->rows || c->plan->facts.remainder == HR_WRAP)
         return source_enter(c, s, position % s->rows, e);
@@ -163,7 +168,8 @@ int plan_cursor_seek(struct plan_cursor *c, uint64_t epoch, uint64_t step, struc
     c->step = step < c->steps ? step : c->steps;
     if (c->step == c->steps)
         return 0;
-    uint64_t position = c->step * c->plan->facts.share + (epoch == config->offset_epoch ? config->offset : 0);
+    uint64_t position =
+        c->step * c->plan->facts.share + (epoch == config->offset_epoch ? config->offset : 0);
     for (uint64_t i = 0; i < c->n; i++)
         TRY(source_seek(c, &c->sources[i], position, e));
     return 0;

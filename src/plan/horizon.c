@@ -1,9 +1,11 @@
-/* For how many batches a block's rows keep going out: the engine plans its memory by it, at open, for all epochs to come.
+/* For how many batches a block's rows keep going out: the engine plans its memory by it, at open,
+ * for all epochs to come.
  *
- * In spread order the rows of a block are s neighbours of a lane of M rows: their keys span less than s / M, stretched by
- * at most 1 + slope where the lane changes blocks early or late. Meanwhile every other lane i puts out M[i] × span rows,
- * stretched by its own slope. The shifts of the lanes are a permutation of known values, so the worst case gives this lane
- * the largest and pairs the rest to the most rows. What an epoch changes besides is the cuts of the strata, so both ends of
+ * In spread order the rows of a block are s neighbours of a lane of M rows: their keys span less
+ * than s / M, stretched by at most 1 + slope where the lane changes blocks early or late. Meanwhile
+ * every other lane i puts out M[i] × span rows, stretched by its own slope. The shifts of the lanes
+ * are a permutation of known values, so the worst case gives this lane the largest and pairs the
+ * rest to the most rows. What an epoch changes besides is the cuts of the strata, so both ends of
  * their range are looked at, and which blocks the cuts of the streams go to, so a few epochs are.
  *
  * Floating point is fine here: nothing of the order depends on it. */
@@ -13,8 +15,8 @@
 #include "plan/stream.h"
 #include <stdlib.h>
 
-#define EPOCHS      8       /* looked at, where streams cut the sequence */
-#define MAX_SCAN    4096    /* blocks of different sizes that are walked one by one */
+#define EPOCHS   8    /* looked at, where streams cut the sequence */
+#define MAX_SCAN 4096 /* blocks of different sizes that are walked one by one */
 
 struct lane_shape {
     double rows, blocks, largest; /* largest: rows of its largest block */
@@ -26,7 +28,8 @@ static int by_rows_falling(const void *a, const void *b)
     return x->rows > y->rows ? -1 : x->rows < y->rows;
 }
 
-/* Slope of d · bump for the j-th of n shifts (falling: from +1/2 down), in a lane of so many blocks. */
+/* Slope of d · bump for the j-th of n shifts (falling: from +1/2 down), in a lane of so many
+ * blocks. */
 static double slope(const struct lane_shape *l, uint64_t j, uint64_t n)
 {
     if (l->blocks < 2)
@@ -35,7 +38,8 @@ static double slope(const struct lane_shape *l, uint64_t j, uint64_t n)
     return shift / (l->blocks < 4 ? l->blocks / 2 : 2);
 }
 
-/* Rows between the first and the last of a block of lane `own`, both included; the lanes are sorted by falling rows. */
+/* Rows between the first and the last of a block of lane `own`, both included; the lanes are sorted
+ * by falling rows. */
 static double rows_spanned(const struct lane_shape *lanes, uint64_t n, uint64_t own)
 {
     const struct lane_shape *l = &lanes[own];
@@ -56,7 +60,9 @@ static void widen(struct plan_facts *f, struct lane_shape *lanes, uint64_t n)
     uint64_t slowest = 0; /* the lane of which one block takes the largest part */
     double most = 0;
     for (uint64_t i = 0; i < n; i++) {
-        double part = lanes[i].largest <= 1 ? 0 : lanes[i].largest / lanes[i].rows * (1 + slope(&lanes[i], 0, n));
+        double part = lanes[i].largest <= 1
+                          ? 0
+                          : lanes[i].largest / lanes[i].rows * (1 + slope(&lanes[i], 0, n));
         if (part > most) {
             most = part;
             slowest = i;
@@ -82,7 +88,8 @@ static double block_largest(const struct blocks *b, uint64_t low, uint64_t high)
     return (double)largest;
 }
 
-/* Lanes of one stream: whole strata. Where several streams share strata too large to walk: their even parts. */
+/* Lanes of one stream: whole strata. Where several streams share strata too large to walk: their
+ * even parts. */
 static void strata_look(struct plan *p, const struct order *o, struct lane_shape *lanes)
 {
     double streams = (double)p->facts.streams;
@@ -96,7 +103,8 @@ static void strata_look(struct plan *p, const struct order *o, struct lane_shape
 
 static double lane_largest(const struct order *o, const struct lane *l)
 {
-    uint64_t t = order_find(o, l->stratum, l->skip), end = order_find(o, l->stratum, l->skip + l->rows - 1), largest = 0;
+    uint64_t t = order_find(o, l->stratum, l->skip),
+             end = order_find(o, l->stratum, l->skip + l->rows - 1), largest = 0;
     for (; t <= end; t++) {
         uint64_t begin = order_rows(o, l->stratum, t), stop = order_rows(o, l->stratum, t + 1);
         begin = begin > l->skip ? begin : l->skip;
@@ -108,8 +116,8 @@ static double lane_largest(const struct order *o, const struct lane *l)
     return (double)largest;
 }
 
-static int stream_look(struct plan *p, const struct order *o, uint64_t c, struct lane_shape *lanes, uint64_t *cuts,
-                       struct hr_error *e)
+static int stream_look(struct plan *p, const struct order *o, uint64_t c, struct lane_shape *lanes,
+                       uint64_t *cuts, struct hr_error *e)
 {
     struct order_cut a = {.t = cuts}, b = {.t = cuts + o->n};
     struct stream s;
@@ -119,7 +127,8 @@ static int stream_look(struct plan *p, const struct order *o, uint64_t c, struct
     order_cut(o, to, &b);
     TRY(stream_init(&s, o, c, from, to, &a, &b, e));
     for (uint64_t i = 0; i < s.n; i++)
-        lanes[i] = (struct lane_shape){(double)s.lanes[i].rows, (double)s.lanes[i].blocks, lane_largest(o, &s.lanes[i])};
+        lanes[i] = (struct lane_shape){(double)s.lanes[i].rows, (double)s.lanes[i].blocks,
+                                       lane_largest(o, &s.lanes[i])};
     widen(&p->facts, lanes, s.n);
     stream_dispose(&s);
     return 0;

@@ -10,10 +10,10 @@
 
 struct plan {
     int refs;
-    struct arena arena;         /* config's arrays, lists, names */
+    struct arena arena; /* config's arrays, lists, names */
     struct plan_config config;
-    struct bitmap filter;       /* config.filter, if any */
-    uint64_t skipped;           /* samples of the filter before config.first */
+    struct bitmap filter; /* config.filter, if any */
+    uint64_t skipped;     /* samples of the filter before config.first */
     struct part *parts;
     struct anchor anchor;
     struct blocks blocks;

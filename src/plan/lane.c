@@ -1,6 +1,7 @@
-/* key(q) = x + floor(d · bump(x)), x = (q + u) / M in fixed point, u a keyed fraction of 24 bits, bump a trapezium that rises
- * over the first two blocks of the lane and falls over the last two. The slope of d · bump is within ±1/2, so the key never
- * falls as q grows, and the rows below a key are found by inverting its three linear pieces and looking at one row. */
+/* key(q) = x + floor(d · bump(x)), x = (q + u) / M in fixed point, u a keyed fraction of 24 bits,
+ * bump a trapezium that rises over the first two blocks of the lane and falls over the last two.
+ * The slope of d · bump is within ±1/2, so the key never falls as q grows, and the rows below a key
+ * are found by inverting its three linear pieces and looking at one row. */
 #include "plan/lane.h"
 
 typedef unsigned __int128 wide;
@@ -15,13 +16,16 @@ static int64_t floor_div(__int128 a, int64_t b) /* b > 0 */
     return (int64_t)(a / b - (a % b < 0));
 }
 
-void lane_init(struct lane *l, const struct order *o, uint64_t stream, uint64_t index, uint64_t lanes, uint64_t turn)
+void lane_init(struct lane *l, const struct order *o, uint64_t stream, uint64_t index,
+               uint64_t lanes, uint64_t turn)
 {
     int64_t n = (int64_t)l->blocks, count = (int64_t)lanes;
     l->order = o;
     l->jitter = keyed_mix(keyed_mix(keyed_mix(o->key, ORDER_JITTER), stream), index);
     l->ramp = n > 4 ? (int64_t)((UINT64_C(1) << 63) / l->blocks) : ORDER_ONE / 2;
-    l->shift = n < 2 ? 0 : floor_div((__int128)(2 * (int64_t)turn + 1 - count) * (ORDER_ONE / 2), count * n);
+    l->shift =
+        n < 2 ? 0
+              : floor_div((__int128)(2 * (int64_t)turn + 1 - count) * (ORDER_ONE / 2), count * n);
 }
 
 /* x + floor(d · bump(x)) */
@@ -44,7 +48,8 @@ int64_t lane_key(const struct lane *l, uint64_t q)
     return bend(l, (int64_t)((place << 38) / l->rows));
 }
 
-/* The smallest x in [0, 1] with bend(x) >= y: inverted without the floors, then corrected by the few units they cost. */
+/* The smallest x in [0, 1] with bend(x) >= y: inverted without the floors, then corrected by the
+ * few units they cost. */
 static int64_t unbend(const struct lane *l, int64_t y)
 {
     int64_t d = l->shift, w = l->ramp, x;

@@ -1,5 +1,6 @@
-/* The blocks of one stream that belong to one stratum, played evenly over the whole stream (docs/internals/order.md,
- * step 4). Row q of a lane has an integer key that grows with q; rows go out by ascending key. Integers only. */
+/* The blocks of one stream that belong to one stratum, played evenly over the whole stream
+ * (docs/internals/order.md, step 4). Row q of a lane has an integer key that grows with q; rows go
+ * out by ascending key. Integers only. */
 #ifndef PLAN_LANE_H
 #define PLAN_LANE_H
 #include "plan/order.h"
@@ -7,23 +8,24 @@
 struct lane {
     const struct order *order;
     uint64_t stratum;
-    uint64_t skip;           /* rows of the stratum before the lane's first */
-    uint64_t rows, blocks;   /* rows of the lane; blocks they are of */
-    uint64_t jitter;         /* key of its keyed words */
-    int64_t shift, ramp;     /* d and w of the definition, in fixed point */
-    struct {                 /* where it plays */
-        uint64_t q;          /* next row; `rows` at the end */
-        int64_t key;         /* its key */
-        uint64_t t, row;     /* its block as permuted, and the row within */
-        uint64_t size, first;/* of the block: rows, rank of the first */
+    uint64_t skip;            /* rows of the stratum before the lane's first */
+    uint64_t rows, blocks;    /* rows of the lane; blocks they are of */
+    uint64_t jitter;          /* key of its keyed words */
+    int64_t shift, ramp;      /* d and w of the definition, in fixed point */
+    struct {                  /* where it plays */
+        uint64_t q;           /* next row; `rows` at the end */
+        int64_t key;          /* its key */
+        uint64_t t, row;      /* its block as permuted, and the row within */
+        uint64_t size, first; /* of the block: rows, rank of the first */
         struct keyed_perm perm;
     } at;
 };
 /* Lane number `index` of `lanes` in stream `stream`; `turn`: which of the lanes' shifts it gets. */
-void lane_init(struct lane *l, const struct order *o, uint64_t stream, uint64_t index, uint64_t lanes, uint64_t turn);
+void lane_init(struct lane *l, const struct order *o, uint64_t stream, uint64_t index,
+               uint64_t lanes, uint64_t turn);
 int64_t lane_key(const struct lane *l, uint64_t q);
 uint64_t lane_before(const struct lane *l, int64_t key); /* rows with a smaller key */
 void lane_seek(struct lane *l, uint64_t q);
-uint64_t lane_take(struct lane *l);                      /* rank of the next row; moves on */
+uint64_t lane_take(struct lane *l); /* rank of the next row; moves on */
 
 #endif

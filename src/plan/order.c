@@ -1,6 +1,7 @@
-/* Strata, their cuts and the merged sequence. The sequence is never laid out: block t of stratum g has the place
- * (t + phase) / n in fixed point, the number of blocks before a place is a closed form, and a row of the sequence is found
- * by bisection on the place. Products take 128 bits; every division is floored. */
+/* Strata, their cuts and the merged sequence. The sequence is never laid out: block t of stratum g
+ * has the place (t + phase) / n in fixed point, the number of blocks before a place is a closed
+ * form, and a row of the sequence is found by bisection on the place. Products take 128 bits; every
+ * division is floored. */
 #include "plan/order.h"
 
 #include "base/mem.h"
@@ -49,8 +50,8 @@ static void strata_cut(struct order *o, uint64_t k, int64_t move)
     last->short_at[1] = keyed_perm_inverse(&last->perm, last->n - 1);
 }
 
-int order_init(struct order *o, const struct blocks *blocks, uint64_t spread, uint64_t key, int64_t move,
-               struct hr_error *e)
+int order_init(struct order *o, const struct blocks *blocks, uint64_t spread, uint64_t key,
+               int64_t move, struct hr_error *e)
 {
     uint64_t k = spread < blocks->n ? spread : blocks->n;
     *o = (struct order){.blocks = blocks, .key = key, .n = k};
@@ -106,7 +107,8 @@ uint64_t order_rows(const struct order *o, uint64_t g, uint64_t t)
     if (t == s->n)
         return s->rows;
     if (!b->first)
-        return t * b->size - (s->short_at[0] < t ? b->size - b->head : 0) - (s->short_at[1] < t ? b->size - b->tail : 0);
+        return t * b->size - (s->short_at[0] < t ? b->size - b->head : 0) -
+               (s->short_at[1] < t ? b->size - b->tail : 0);
     uint64_t rows = s->sums ? s->sums[t / SUM_EVERY] : 0;
     for (uint64_t i = s->sums ? t - t % SUM_EVERY : 0; i < t; i++)
         rows += blocks_size(b, order_block(o, g, i));
@@ -116,7 +118,8 @@ uint64_t order_rows(const struct order *o, uint64_t g, uint64_t t)
 uint64_t order_find(const struct order *o, uint64_t g, uint64_t row)
 {
     const struct stratum *s = &o->strata[g];
-    uint64_t low = row / o->blocks->largest, high = s->n; /* rows before low <= row < rows before high */
+    uint64_t low = row / o->blocks->largest,
+             high = s->n; /* rows before low <= row < rows before high */
     if (!row || (!o->blocks->first && low + 3 < high))
         high = row ? low + 3 : 1;
     while (high - low > 1) {
@@ -129,7 +132,7 @@ uint64_t order_find(const struct order *o, uint64_t g, uint64_t row)
     return low;
 }
 
-/* ---- places ------------------------------------------------------------------------------------------------------ */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 /* Place of block t: (t + (turn + 1/2) / k) / n, floored. */
 static int64_t place_of(const struct order *o, const struct stratum *s, uint64_t t)

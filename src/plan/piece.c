@@ -1,5 +1,5 @@
-/* Look-ups in a part: the hot paths of planning and scattering. No allocation, no search but where a selection skips
- * chunks or a dimension is rectilinear. */
+/* Look-ups in a part: the hot paths of planning and scattering. No allocation, no search but where
+ * a selection skips chunks or a dimension is rectilinear. */
 #include "plan/part.h"
 
 static uint64_t edge_find(const uint64_t *edges, uint64_t cells, uint64_t index)
@@ -31,7 +31,8 @@ const struct part_group *part_group_find(const struct part_axis *x, uint64_t cel
     uint64_t first = x->groups[0].cell, at = cell - first;
     if (cell < first || cell > x->groups[x->n_groups - 1].cell)
         return NULL;
-    if (at < x->n_groups && x->groups[at].cell == cell) /* no chunk skipped before it: the usual selection */
+    if (at < x->n_groups &&
+        x->groups[at].cell == cell) /* no chunk skipped before it: the usual selection */
         return &x->groups[at];
     uint64_t low = 0, high = x->n_groups;
     while (high - low > 1) {
@@ -60,7 +61,8 @@ void part_sample_cells(const struct part *p, int64_t id, uint64_t *low, uint64_t
 }
 
 /* Chunk numbers in row-major order: an odometer over the dimensions with several chunks. */
-static void chunks_walk(const struct part *p, uint64_t low, uint64_t high, uint64_t *chunks, uint64_t n)
+static void chunks_walk(const struct part *p, uint64_t low, uint64_t high, uint64_t *chunks,
+                        uint64_t n)
 {
     uint64_t at[PLAN_MAX_DIMS] = {0}, number = p->base + low * p->axis[p->sample].number_stride;
     for (uint64_t i = 0; i < n; i++) {
@@ -77,7 +79,8 @@ static void chunks_walk(const struct part *p, uint64_t low, uint64_t high, uint6
     }
 }
 
-uint64_t part_chunks_of_cells(const struct part *p, uint64_t low, uint64_t high, uint64_t *chunks, uint64_t cap)
+uint64_t part_chunks_of_cells(const struct part *p, uint64_t low, uint64_t high, uint64_t *chunks,
+                              uint64_t cap)
 {
     uint64_t n = (high - low + 1) * p->combos, write = n < cap ? n : cap;
     if (p->n_vary > 1) {
@@ -105,7 +108,8 @@ uint64_t part_chunks_max(const struct part *p)
         cells = (p->count - 1) / x->cell + ((p->count - 1) % x->cell != 0) + 1;
         return (cells < x->grid ? cells : x->grid) * p->combos;
     }
-    for (uint64_t c = 0, last = 0; c < x->grid; c++) { /* the box that begins at the last index of chunk c */
+    for (uint64_t c = 0, last = 0; c < x->grid;
+         c++) { /* the box that begins at the last index of chunk c */
         while (last + 1 < x->grid && x->edges[last + 1] < x->edges[c + 1] - 1 + p->count)
             last++;
         if (last - c + 1 > cells)
@@ -141,7 +145,8 @@ uint64_t part_piece_count(const struct part *p, int64_t id, uint64_t chunk)
     for (int d = 0; d < p->ndim; d++) {
         const struct part_axis *x = &p->axis[d];
         if (d != p->sample)
-            n *= x->n_groups == 1 ? x->n_segments : part_group_find(x, part_coordinate(p, d, chunk))->n;
+            n *= x->n_groups == 1 ? x->n_segments
+                                  : part_group_find(x, part_coordinate(p, d, chunk))->n;
     }
     return n;
 }
@@ -166,13 +171,15 @@ static inline void piece_dim(struct plan_piece *o, uint64_t count, uint64_t from
     o->ndim += count > 1;
 }
 
-static void piece_sample(const struct part *p, int64_t id, uint64_t chunk, uint64_t stride, struct plan_piece *o)
+static void piece_sample(const struct part *p, int64_t id, uint64_t chunk, uint64_t stride,
+                         struct plan_piece *o)
 {
     const struct part_axis *x = &p->axis[p->sample];
     uint64_t first = (uint64_t)(id + p->start), cell, from, to;
     cell = p->count == 1 ? part_cell(x, first) : part_coordinate(p, p->sample, chunk);
     part_cell_range(x, cell, &from, &to);
-    uint64_t low = first > from ? first : from, high = first + p->count < to ? first + p->count : to;
+    uint64_t low = first > from ? first : from,
+             high = first + p->count < to ? first + p->count : to;
     o->from_offset += (low - from) * stride;
     o->to_offset += (low - first) * x->to_stride;
     piece_dim(o, high - low, stride, x->to_stride);
@@ -193,7 +200,8 @@ void part_piece(const struct part *p, int64_t id, uint64_t chunk, uint64_t i, st
             piece_sample(p, id, chunk, stride, o);
             continue;
         }
-        const struct part_group *g = x->n_groups == 1 ? x->groups : part_group_find(x, part_coordinate(p, d, chunk));
+        const struct part_group *g =
+            x->n_groups == 1 ? x->groups : part_group_find(x, part_coordinate(p, d, chunk));
         uint64_t at = 0;
         if (g->n > 1) {
             at = i % g->n;

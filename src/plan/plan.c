@@ -1,6 +1,6 @@
-/* Opening a plan: copy and check (config.c), options (options.c), blocks (anchor.c, block.c), what the order costs in
- * memory (horizon.c), fingerprints, and warnings. After that a plan never changes, so any thread may read it; only the
- * reference count is atomic. */
+/* Opening a plan: copy and check (config.c), options (options.c), blocks (anchor.c, block.c), what
+ * the order costs in memory (horizon.c), fingerprints, and warnings. After that a plan never
+ * changes, so any thread may read it; only the reference count is atomic. */
 #include "plan/impl.h"
 
 #include "base/hash.h"
@@ -21,8 +21,8 @@ void plan_warn(struct plan *p, const char *format, ...)
     va_end(args);
 }
 
-/* All that decides which sample comes at which position. What a shuffle does not look at is left out, so that a
- * sequential state fits whatever the spread. */
+/* All that decides which sample comes at which position. What a shuffle does not look at is left
+ * out, so that a sequential state fits whatever the spread. */
 static uint64_t order_hash(const struct plan *p)
 {
     const struct plan_facts *f = &p->facts;
@@ -61,7 +61,8 @@ static uint64_t table_bytes(const struct plan *p)
         n += p->blocks.n * 9;
     if (f->shuffle == HR_SHUFFLE_SPREAD) {
         uint64_t lanes = f->spread < f->blocks ? f->spread : f->blocks, own = f->streams / f->world;
-        n += lanes * (sizeof(struct stratum) + 16) + own * (sizeof(struct stream) + lanes * (sizeof(struct lane) + 12));
+        n += lanes * (sizeof(struct stratum) + 16) +
+             own * (sizeof(struct stream) + lanes * (sizeof(struct lane) + 12));
     }
     return n;
 }
@@ -70,15 +71,23 @@ static void plan_advise(struct plan *p)
 {
     const struct plan_facts *f = &p->facts;
     if (f->shuffle == HR_SHUFFLE_SPREAD && f->blocks < f->spread * f->streams)
-        plan_warn(p, "%llu blocks of about %llu samples for %llu streams are %.1f a stream, fewer than spread=%llu: "
-                  "batches mix fewer parts of the archive; a smaller block= (now %llu chunks) or fewer streams mix more",
-                  N(f->blocks), N(p->blocks.size), N(f->streams), (double)f->blocks / (double)f->streams, N(f->spread),
-                  N(f->block));
+        plan_warn(p,
+                  "%llu blocks of about %llu samples for %llu streams are %.1f a stream, fewer "
+                  "than spread=%llu: "
+                  "batches mix fewer parts of the archive; a smaller block= (now %llu chunks) or "
+                  "fewer streams mix more",
+                  N(f->blocks), N(p->blocks.size), N(f->streams),
+                  (double)f->blocks / (double)f->streams, N(f->spread), N(f->block));
     if (f->shuffle == HR_SHUFFLE_SPREAD && f->block_reread > 1.1 + 1e-9)
-        plan_warn(p, "boxes reach over the borders of blocks of %llu chunks, so chunks are read %.2f times; a larger "
-                  "block= reads less", N(f->block), f->block_reread);
+        plan_warn(p,
+                  "boxes reach over the borders of blocks of %llu chunks, so chunks are read %.2f "
+                  "times; a larger "
+                  "block= reads less",
+                  N(f->block), f->block_reread);
     if (f->shuffle == HR_SHUFFLE_GLOBAL && f->blocks > f->global_batch / 4)
-        plan_warn(p, "shuffle=\"global\" takes the rows of a batch from up to %llu of %llu blocks: unless the memory budget "
+        plan_warn(p,
+                  "shuffle=\"global\" takes the rows of a batch from up to %llu of %llu blocks: "
+                  "unless the memory budget "
                   "holds them all, chunks are read many times; shuffle=True reads each about once",
                   N(f->blocks < f->global_batch ? f->blocks : f->global_batch), N(f->blocks));
 }
@@ -87,8 +96,10 @@ static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_erro
 {
     struct plan_facts *f = &p->facts;
     TRY(config_copy(p, c, e));
-    TRY(anchor_choose(&p->anchor, p->config.arrays, p->config.parts, p->parts, c->n_parts, c->block, e));
-    TRY(blocks_init(&p->blocks, &p->anchor, (int64_t)p->config.first, (int64_t)p->config.last, p->config.filter, e));
+    TRY(anchor_choose(&p->anchor, p->config.arrays, p->config.parts, p->parts, c->n_parts, c->block,
+                      e));
+    TRY(blocks_init(&p->blocks, &p->anchor, (int64_t)p->config.first, (int64_t)p->config.last,
+                    p->config.filter, e));
     f->block = p->anchor.g;
     f->blocks = p->blocks.n;
     f->anchor = p->anchor.part;
@@ -149,7 +160,8 @@ const char *plan_warning(const struct plan *p, int i)
     return i >= 0 && i < p->n_warnings ? p->warnings[i] : NULL;
 }
 
-uint64_t plan_part_chunks(const struct plan *p, int part, int64_t id, uint64_t *chunks, uint64_t cap)
+uint64_t plan_part_chunks(const struct plan *p, int part, int64_t id, uint64_t *chunks,
+                          uint64_t cap)
 {
     return part_chunks(&p->parts[part], id, chunks, cap);
 }
@@ -169,7 +181,8 @@ uint64_t plan_part_piece_count(const struct plan *p, int part, int64_t id, uint6
     return part_piece_count(&p->parts[part], id, chunk);
 }
 
-void plan_part_piece(const struct plan *p, int part, int64_t id, uint64_t chunk, uint64_t i, struct plan_piece *out)
+void plan_part_piece(const struct plan *p, int part, int64_t id, uint64_t chunk, uint64_t i,
+                     struct plan_piece *out)
 {
     part_piece(&p->parts[part], id, chunk, i, out);
 }

@@ -1,8 +1,10 @@
-/* The plan: which samples make up which batch, and which chunks they touch. Pure; immutable once opened.
+/* The plan: which samples make up which batch, and which chunks they touch. Pure; immutable once
+ * opened.
  *
- * A plan is made once per loader from geometry and options; a *cursor* walks the batches of one epoch on one rank in
- * order (seek is O(k) per bit of the key; next is O(rows · log k)). Nothing here grows with the number of samples; at most
- * one table over blocks, where their sizes differ. See docs/internals/order.md and docs/design.md §3. */
+ * A plan is made once per loader from geometry and options; a *cursor* walks the batches of one
+ * epoch on one rank in order (seek is O(k) per bit of the key; next is O(rows · log k)). Nothing
+ * here grows with the number of samples; at most one table over blocks, where their sizes differ.
+ * See docs/internals/order.md and docs/design.md §3. */
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 #include "base/bitmap.h"
@@ -15,72 +17,81 @@ struct plan_config {
     int n_arrays;
     const struct plan_view *views;
     int n_views;
-    const struct plan_part *parts;   /* grouped by view, in stack order */
+    const struct plan_part *parts; /* grouped by view, in stack order */
     int n_parts;
-    uint64_t axis;                   /* length of the sample axis */
-    uint64_t first, last;            /* sample ids of the split: [first, last) … */
-    const struct bitmap *filter;     /* … or these (indexed, over the axis), NULL for all of the range */
-    int shuffle;                     /* enum hr_shuffle */
-    int remainder;                   /* enum hr_remainder; default resolved by plan_open */
+    uint64_t axis;        /* length of the sample axis */
+    uint64_t first, last; /* sample ids of the split: [first, last) … */
+    /* … of those, the ones in this set (indexed, over the axis); NULL for all of the range */
+    const struct bitmap *filter;
+    int shuffle;   /* enum hr_shuffle */
+    int remainder; /* enum hr_remainder; default resolved by plan_open */
     uint64_t seed;
     uint64_t spread, block, streams; /* 0: default */
     uint64_t rows;                   /* per rank and batch, or 0 … */
     uint64_t global_batch;           /* … and this */
     uint64_t rank, world;
     uint64_t archive_hash, views_hash; /* fingerprints made by the caller */
-    uint64_t offset_epoch, offset;   /* resuming with another batch: in this epoch batches begin `offset` rows of each
-                                        stream later (position % share of the state; then seek to position / share) */
+    /* Resuming with another batch: in this epoch batches begin `offset` rows of each stream later
+     * (position % share of the state; then seek to position / share). */
+    uint64_t offset_epoch, offset;
 };
 
 /* What the options came to. */
 struct plan_facts {
-    uint64_t samples;       /* N of the split */
-    uint64_t steps;         /* batches of an epoch on every rank */
-    uint64_t rows;          /* per rank and batch */
+    uint64_t samples; /* N of the split */
+    uint64_t steps;   /* batches of an epoch on every rank */
+    uint64_t rows;    /* per rank and batch */
     uint64_t global_batch, world, rank, streams, spread, block, blocks;
-    uint64_t share;         /* rows a batch takes of each stream: global_batch / streams */
-    uint64_t stream_rows;   /* rows given out per stream in an epoch, after the remainder rule */
+    uint64_t share;       /* rows a batch takes of each stream: global_batch / streams */
+    uint64_t stream_rows; /* rows given out per stream in an epoch, after the remainder rule */
     int shuffle, remainder;
     uint64_t seed;
-    int anchor;             /* part whose chunk grid defines blocks */
-    double block_reread;    /* expected reads of an anchor chunk because of boxes over block borders: ≥ 1 */
-    uint64_t batch_bytes;   /* of all tensors of one batch on this rank, each rounded up to 256 */
-    uint64_t horizon;       /* batches during which a block's rows go out: what push needs open. A bound for every epoch
-                               of equal blocks in one stream; else of the epochs looked at (horizon.c) */
-    uint64_t open_blocks;   /* blocks open at once on this rank, at most */
-    uint64_t table_bytes;   /* memory of the plan itself */
+    int anchor;           /* part whose chunk grid defines blocks */
+    double block_reread;  /* reads of an anchor chunk because of boxes over block borders: ≥ 1 */
+    uint64_t batch_bytes; /* of all tensors of one batch on this rank, each rounded up to 256 */
+    /* Batches during which a block's rows go out: what push needs open. A bound for every epoch of
+     * equal blocks in one stream, otherwise of the epochs looked at (horizon.c). */
+    uint64_t horizon;
+    uint64_t open_blocks; /* blocks open at once on this rank, at most */
+    uint64_t table_bytes; /* memory of the plan itself */
     uint64_t archive_hash, views_hash, split_hash, order_hash;
     int order_version;
 };
 
 struct plan;
-/* Errors: batch larger than the split, global batch not a multiple of C (naming the nearest that fit), R not dividing C,
- * empty split, … A warning (few blocks per stream, …) is kept as text: plan_warning(0…), NULL at the end. */
+/* Errors: batch larger than the split, global batch not a multiple of C (naming the nearest that
+ * fit), R not dividing C, empty split, … A warning (few blocks per stream, …) is kept as text:
+ * plan_warning(0…), NULL at the end. */
 int plan_open(const struct plan_config *c, struct plan **out, struct hr_error *e);
 struct plan *plan_ref(struct plan *p);
 void plan_unref(struct plan *p);
 const struct plan_facts *plan_facts(const struct plan *p);
 const struct plan_config *plan_config(const struct plan *p); /* deep copy owned by the plan */
 const char *plan_warning(const struct plan *p, int i);
-uint64_t plan_steps(const struct plan *p, uint64_t epoch); /* facts.steps, but in an epoch entered with an offset */
+uint64_t plan_steps(const struct plan *p,
+                    uint64_t epoch); /* facts.steps, but in an epoch entered with an offset */
 
 struct plan_cursor;
 int plan_cursor_open(struct plan *p, struct plan_cursor **out, struct hr_error *e);
 void plan_cursor_free(struct plan_cursor *c);
 int plan_cursor_seek(struct plan_cursor *c, uint64_t epoch, uint64_t step, struct hr_error *e);
-/* Sample ids and validity (0 = padding) of the next batch: facts.rows of each (fewer only for HR_SHORT's last batch:
- * returns how many, 0 at the end of the epoch). Row r belongs to stream r / share of this rank's streams. */
+/* Sample ids and validity (0 = padding) of the next batch: facts.rows of each (fewer only for
+ * HR_SHORT's last batch: returns how many, 0 at the end of the epoch). Row r belongs to stream r /
+ * share of this rank's streams. */
 int64_t plan_cursor_next(struct plan_cursor *c, int64_t *ids, uint8_t *valid);
 
-/* Chunks that sample `id` touches in a part: calls back nothing, fills chunks[] (row-major numbers in the array's grid).
- * Returns how many there are (more than cap: only cap are written). The count is the same ± 1 per crossed border. */
-uint64_t plan_part_chunks(const struct plan *p, int part, int64_t id, uint64_t *chunks, uint64_t cap);
+/* Chunks that sample `id` touches in a part: calls back nothing, fills chunks[] (row-major numbers
+ * in the array's grid). Returns how many there are (more than cap: only cap are written). The count
+ * is the same ± 1 per crossed border. */
+uint64_t plan_part_chunks(const struct plan *p, int part, int64_t id, uint64_t *chunks,
+                          uint64_t cap);
 uint64_t plan_part_chunks_max(const struct plan *p, int part); /* an upper bound for any id */
 /* Stride in chunk numbers between neighbours along the sample axis, for joining neighbouring reads. */
 uint64_t plan_part_chunk_stride(const struct plan *p, int part);
-/* The pieces of (part, id) in `chunk`: returns how many; i-th into *out. A chunk has one piece unless a list crosses it
- * in several runs. */
+/* The pieces of (part, id) in `chunk`: returns how many; i-th into *out. A chunk has one piece
+ * unless a list crosses it in several runs. */
 uint64_t plan_part_piece_count(const struct plan *p, int part, int64_t id, uint64_t chunk);
-void plan_part_piece(const struct plan *p, int part, int64_t id, uint64_t chunk, uint64_t i, struct plan_piece *out);
+void plan_part_piece(const struct plan *p, int part, int64_t id, uint64_t chunk, uint64_t i,
+                     struct plan_piece *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* The value of a row is its block's number. The mean of a batch of independent draws has a variance of sigma² ÷ batch; what
- * the batches of the epoch have instead is the figure. Of a long epoch, runs of consecutive batches are looked at (lag1
- * needs neighbours). */
+/* The value of a row is its block's number. The mean of a batch of independent draws has a variance
+ * of sigma² ÷ batch; what the batches of the epoch have instead is the figure. Of a long epoch,
+ * runs of consecutive batches are looked at (lag1 needs neighbours). */
 #include "plan/quality.h"
 
 #include "plan/cursor.h"
@@ -17,7 +17,7 @@ struct moments {
 };
 struct sums { /* of z, the deviation of a batch mean in standard errors */
     double n, z, square, product, pairs, worst, last, blocks;
-    bool inside;            /* `last` is of the batch before */
+    bool inside; /* `last` is of the batch before */
 };
 
 /* Mean and standard deviation of the block number over rows; of very many blocks, every stride-th. */
@@ -41,7 +41,8 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void batch_look(const struct plan *p, const struct moments *m, uint64_t *ranks, uint64_t n, struct sums *s)
+static void batch_look(const struct plan *p, const struct moments *m, uint64_t *ranks, uint64_t n,
+                       struct sums *s)
 {
     double sum = 0, distinct = 0;
     for (uint64_t i = 0; i < n; i++)
@@ -65,10 +66,11 @@ static void batch_look(const struct plan *p, const struct moments *m, uint64_t *
     s->inside = true;
 }
 
-static int runs_look(const struct plan *p, struct plan_cursor *c, uint64_t epoch, uint64_t *ranks, uint8_t *valid,
-                     struct sums *s, struct hr_error *e)
+static int runs_look(const struct plan *p, struct plan_cursor *c, uint64_t epoch, uint64_t *ranks,
+                     uint8_t *valid, struct sums *s, struct hr_error *e)
 {
-    uint64_t steps = plan_steps(p, epoch), batches = MAX_ROWS / p->facts.global_batch, runs = 1, length = steps;
+    uint64_t steps = plan_steps(p, epoch), batches = MAX_ROWS / p->facts.global_batch, runs = 1,
+             length = steps;
     struct moments m = block_moments(&p->blocks);
     if (batches < steps) {
         batches = batches < 4 * RUNS ? 4 * RUNS : batches;
@@ -88,8 +90,8 @@ static int runs_look(const struct plan *p, struct plan_cursor *c, uint64_t epoch
     return 0;
 }
 
-int quality_find(const struct plan *p, uint64_t epoch, struct plan_cursor *c, uint64_t *ranks, uint8_t *valid,
-                 struct plan_cost *out, struct hr_error *e)
+int quality_find(const struct plan *p, uint64_t epoch, struct plan_cursor *c, uint64_t *ranks,
+                 uint8_t *valid, struct plan_cost *out, struct hr_error *e)
 {
     struct sums s = {0};
     out->variance = out->worst = out->lag1 = out->distinct_blocks = NAN;

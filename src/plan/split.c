@@ -1,15 +1,17 @@
 /* Cuts of the sample axis: which ids exist, and contiguous runs of them.
  *
- * Runs are cut at block borders so that a block is read by one of them only; where that would leave a run without samples
- * (few, large blocks) the cut is made at the fraction itself. A gap is taken from the end of the earlier run, which is
- * usually the longer one. With all boxes of an array lying in [id + from, id + to), two runs share no row of it if and only
- * if to - from - 1 ids lie between them (runs longer than that window); the gap is the largest of these over the arrays. */
+ * Runs are cut at block borders so that a block is read by one of them only; where that would leave
+ * a run without samples (few, large blocks) the cut is made at the fraction itself. A gap is taken
+ * from the end of the earlier run, which is usually the longer one. With all boxes of an array
+ * lying in [id + from, id + to), two runs share no row of it if and only if to - from - 1 ids lie
+ * between them (runs longer than that window); the gap is the largest of these over the arrays. */
 #include "plan/split.h"
 
 #include "base/mem.h"
 #include "plan/anchor.h"
 
-static const struct plan_dim *sample_dim(const struct plan_array *a, const struct plan_part *sel, int *at)
+static const struct plan_dim *sample_dim(const struct plan_array *a, const struct plan_part *sel,
+                                         int *at)
 {
     for (int d = 0; d < a->ndim; d++)
         if (sel->dim[d].kind == SEL_SAMPLE) {
@@ -19,8 +21,8 @@ static const struct plan_dim *sample_dim(const struct plan_array *a, const struc
     return NULL;
 }
 
-int split_valid_ids(const struct plan_array *arrays, const struct plan_part *parts, int n_parts, uint64_t axis,
-                    int64_t *first, int64_t *last, struct hr_error *e)
+int split_valid_ids(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
+                    uint64_t axis, int64_t *first, int64_t *last, struct hr_error *e)
 {
     int64_t low = 0, high = (int64_t)axis;
     for (int i = 0; i < n_parts; i++) {
@@ -28,27 +30,32 @@ int split_valid_ids(const struct plan_array *arrays, const struct plan_part *par
         int at = 0;
         const struct plan_dim *dim = sample_dim(a, &parts[i], &at);
         if (!dim)
-            return error_set(e, HR_EINVAL, "view %d, array %d: no dimension is the sample axis", parts[i].view,
-                             parts[i].array);
+            return error_set(e, HR_EINVAL, "view %d, array %d: no dimension is the sample axis",
+                             parts[i].view, parts[i].array);
         int64_t size = (int64_t)a->shape[at];
         if (dim->count > size)
             return error_set(e, HR_EINVAL,
-                             "view %d takes %lld steps of an array with %lld along the sample axis; take at most that many",
+                             "view %d takes %lld steps of an array with %lld along the sample "
+                             "axis; take at most that many",
                              parts[i].view, (long long)dim->count, (long long)size);
         low = -dim->start > low ? -dim->start : low;
-        high = size - dim->start - dim->count + 1 < high ? size - dim->start - dim->count + 1 : high;
+        high =
+            size - dim->start - dim->count + 1 < high ? size - dim->start - dim->count + 1 : high;
     }
     if (low >= high)
         return error_set(e, HR_EINVAL,
-                         "no sample has all its steps inside the arrays: the views reach from sample id %lld on, but only "
-                         "up to %lld; use fewer steps or a smaller offset", (long long)low, (long long)high);
+                         "no sample has all its steps inside the arrays: the views reach from "
+                         "sample id %lld on, but only "
+                         "up to %lld; use fewer steps or a smaller offset",
+                         (long long)low, (long long)high);
     *first = low;
     *last = high;
     return 0;
 }
 
-int split_block_rows(const struct plan_array *arrays, const struct plan_part *sels, int n_parts, uint64_t block,
-                     uint64_t *rows, uint64_t *g, int *anchor, double *reread, struct hr_error *e)
+int split_block_rows(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                     uint64_t block, uint64_t *rows, uint64_t *g, int *anchor, double *reread,
+                     struct hr_error *e)
 {
     struct part *parts;
     struct anchor a;
@@ -65,7 +72,8 @@ int split_block_rows(const struct plan_array *arrays, const struct plan_part *se
 }
 
 /* The fewest ids between two runs whose boxes share no row of any array. */
-static int64_t window_gap(const struct plan_array *arrays, const struct plan_part *parts, int n_parts)
+static int64_t window_gap(const struct plan_array *arrays, const struct plan_part *parts,
+                          int n_parts)
 {
     int64_t gap = 0;
     for (int i = 0; i < n_parts; i++)
@@ -127,21 +135,24 @@ static int cut_all(const struct cutter *c, int64_t *from, int64_t *to, struct hr
         at = end;
         if (to[i] <= from[i])
             return error_set(e, HR_EINVAL,
-                             "split: fraction %d (%g) of %lld samples has none left after a gap of %lld; give it a larger "
-                             "fraction, or a smaller gap=", i, c->fractions[i], (long long)(c->last - c->first),
+                             "split: fraction %d (%g) of %lld samples has none left after a gap of "
+                             "%lld; give it a larger "
+                             "fraction, or a smaller gap=",
+                             i, c->fractions[i], (long long)(c->last - c->first),
                              (long long)(i + 1 < c->n ? c->gap : 0));
     }
     return 0;
 }
 
-int split_fractions(const struct plan_array *arrays, const struct plan_part *sels, int n_parts, int64_t first,
-                    int64_t last, uint64_t block_rows, const double *fractions, int n, int64_t gap, int64_t *from,
-                    int64_t *to, struct hr_error *e)
+int split_fractions(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                    int64_t first, int64_t last, uint64_t block_rows, const double *fractions,
+                    int n, int64_t gap, int64_t *from, int64_t *to, struct hr_error *e)
 {
     double sum = 0;
     for (int i = 0; i < n; i++) {
         if (!(fractions[i] > 0))
-            return error_set(e, HR_EINVAL, "split: fraction %d is %g; fractions are positive", i, fractions[i]);
+            return error_set(e, HR_EINVAL, "split: fraction %d is %g; fractions are positive", i,
+                             fractions[i]);
         sum += fractions[i];
     }
     if (!(sum < 1 + 1e-9))
@@ -154,7 +165,8 @@ int split_fractions(const struct plan_array *arrays, const struct plan_part *sel
         a.g = block_rows / a.cell > 0 ? block_rows / a.cell : 1;
         a.rows = block_rows;
     }
-    struct cutter c = {&a, first, last, gap < 0 ? window_gap(arrays, sels, n_parts) : gap, fractions, n};
+    struct cutter c = {&a,        first, last, gap < 0 ? window_gap(arrays, sels, n_parts) : gap,
+                       fractions, n};
     if (!rc)
         rc = cut_all(&c, from, to, e);
     anchor_parts_free(parts, n_parts);

@@ -10,9 +10,11 @@ struct plan_state {
     uint64_t global_batch, streams, spread, block;
     int remainder, shuffle;
 };
-char *state_write(const struct plan_state *s);  /* JSON; mem_free; NULL when out of memory */
+char *state_write(const struct plan_state *s); /* JSON; mem_free; NULL when out of memory */
 int state_parse(const char *text, size_t n, struct plan_state *out, struct hr_error *e);
-/* Does it fit the plan? Names the fingerprint or option that differs. `allow_batch`: the global batch may differ. */
-int state_check(const struct plan_state *s, const struct plan *p, bool allow_batch, struct hr_error *e);
+/* Does it fit the plan? Names the fingerprint or option that differs. `allow_batch`: the global
+ * batch may differ. */
+int state_check(const struct plan_state *s, const struct plan *p, bool allow_batch,
+                struct hr_error *e);
 
 #endif

@@ -1,25 +1,30 @@
-/* Rows go out by ascending (key, lane). The lanes stand in a binary heap; a step replaces its top. A position is found by
- * bisection on the key: how many rows of each lane lie below it is a closed form (lane_before), so it takes 62 × lanes
- * steps and no table. Rows of equal key at the found place are then played one by one. */
+/* Rows go out by ascending (key, lane). The lanes stand in a binary heap; a step replaces its top.
+ * A position is found by bisection on the key: how many rows of each lane lie below it is a closed
+ * form (lane_before), so it takes 62 × lanes steps and no table. Rows of equal key at the found
+ * place are then played one by one. */
 #include "plan/stream.h"
 
 #include "base/mem.h"
 
-int stream_init(struct stream *s, const struct order *o, uint64_t number, uint64_t from, uint64_t to,
-                const struct order_cut *a, const struct order_cut *b, struct hr_error *e)
+int stream_init(struct stream *s, const struct order *o, uint64_t number, uint64_t from,
+                uint64_t to, const struct order_cut *a, const struct order_cut *b,
+                struct hr_error *e)
 {
     *s = (struct stream){.order = o, .rows = to - from};
     s->lanes = mem_array((size_t)o->n, sizeof *s->lanes);
     s->heap = mem_array((size_t)o->n, sizeof *s->heap);
     if (!s->lanes || !s->heap) {
         stream_dispose(s);
-        return error_nomem(e, o->n * (sizeof *s->lanes + sizeof *s->heap), "the lanes of the shuffle");
+        return error_nomem(e, o->n * (sizeof *s->lanes + sizeof *s->heap),
+                           "the lanes of the shuffle");
     }
     for (uint64_t g = 0; g < o->n; g++) {
         uint64_t head = g == a->at ? a->offset : 0, tail = g == b->at ? b->offset : 0;
         uint64_t low = order_rows(o, g, a->t[g]) + head, high = order_rows(o, g, b->t[g]) + tail;
         if (low < high)
-            s->lanes[s->n++] = (struct lane){.stratum = g, .skip = low, .rows = high - low,
+            s->lanes[s->n++] = (struct lane){.stratum = g,
+                                             .skip = low,
+                                             .rows = high - low,
                                              .blocks = b->t[g] + (tail > 0) - a->t[g]};
     }
     struct keyed_perm turns;

@@ -1,4 +1,5 @@
-/* See tally.h. Sorting beats a hash table here: the entries come nearly in order, and both counts need one pass each. */
+/* See tally.h. Sorting beats a hash table here: the entries come nearly in order, and both counts
+ * need one pass each. */
 #include "plan/tally.h"
 
 #include "base/keyed.h"

@@ -1,5 +1,6 @@
-/* Counting distinct chunks: collect (group, array, chunk), sort, count. A tally keeps one chunk in 2^thin, chosen by a hash
- * of the chunk, so that its memory is bounded and the counts stay unbiased. */
+/* Counting distinct chunks: collect (group, array, chunk), sort, count. A tally keeps one chunk in
+ * 2^thin, chosen by a hash of the chunk, so that its memory is bounded and the counts stay
+ * unbiased. */
 #ifndef PLAN_TALLY_H
 #define PLAN_TALLY_H
 #include <stddef.h>
@@ -15,8 +16,8 @@ struct tally {
     uint32_t thin;
 };
 struct tally_count {
-    double reads, bytes;     /* distinct (group, chunk) and their decoded bytes */
-    double chunks;           /* distinct chunks */
+    double reads, bytes; /* distinct (group, chunk) and their decoded bytes */
+    double chunks;       /* distinct chunks */
 };
 /* `expected` entries in all; about `keep` of them are kept. */
 void tally_init(struct tally *t, double expected, double keep);

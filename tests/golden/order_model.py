@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Order version 1 by its definition (docs/internals/order.md), without the library: every block, lane and key is laid out and
-sorted, nothing is bisected or inverted. Holds each line of order_v1.h against it.
+sorted, nothing is bisected or inverted. Holds each line of order_v1.inc against it.
 
-    order_model.py [order_v1.h]            # exits 1 if a hash differs
-    order_model.py --write order_v1.h      # before a version is released: put the hashes in
+    order_model.py [order_v1.inc]            # exits 1 if a hash differs
+    order_model.py --write order_v1.inc      # before a version is released: put the hashes in
 """
 
 import pathlib
@@ -173,7 +173,7 @@ NAMES = "axis cell start first last keep shuffle remainder spread streams batch 
 def main():
     write = "--write" in sys.argv
     paths = [a for a in sys.argv[1:] if not a.startswith("--")]
-    path = pathlib.Path(paths[0]) if paths else pathlib.Path(__file__).with_name("order_v1.h")
+    path = pathlib.Path(paths[0]) if paths else pathlib.Path(__file__).with_name("order_v1.inc")
     wrong, lines = 0, []
     for line in path.read_text().splitlines():
         row = re.fullmatch(r"ORDER\((.*), *(\w+)\)", line)
@@ -183,7 +183,7 @@ def main():
             if row[2] != expected:
                 wrong += 1
                 if not write:
-                    print(f"order_v1.h has {row[2]}, the definition gives {expected}: {row[1]}")
+                    print(f"order_v1.inc has {row[2]}, the definition gives {expected}: {row[1]}")
             line = f"ORDER({row[1]}, {expected})"
         lines.append(line)
     if write:

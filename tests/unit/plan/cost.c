@@ -47,7 +47,8 @@ static void count(struct plan *p, struct plan_cost *c)
         }
 }
 
-/* One rank after another, each row under the block (spread), stream (sequential) or step (global) that reads for it. */
+/* One rank after another, each row under the block (spread), stream (sequential) or step (global)
+ * that reads for it. */
 static struct plan_cost counted(const struct setup *s, uint64_t epoch)
 {
     struct setup one = *s;
@@ -65,9 +66,11 @@ static struct plan_cost counted(const struct setup *s, uint64_t epoch)
         uint8_t *valid;
         int64_t *ids = walk_from(p, epoch, 0, &n, &valid);
         for (uint64_t i = 0; i < n; i++) {
-            uint64_t block = (uint64_t)(ids[i] + plan_config(p)->parts[f->anchor].dim[0].start) / 10;
-            uint64_t group = f->shuffle == HR_SHUFFLE_NONE ? rank
-                             : f->shuffle == HR_SHUFFLE_GLOBAL ? i / f->rows : block * streams + rank;
+            uint64_t block =
+                (uint64_t)(ids[i] + plan_config(p)->parts[f->anchor].dim[0].start) / 10;
+            uint64_t group = f->shuffle == HR_SHUFFLE_NONE     ? rank
+                             : f->shuffle == HR_SHUFFLE_GLOBAL ? i / f->rows
+                                                               : block * streams + rank;
             if (valid[i])
                 mark(p, group, ids[i]);
         }
@@ -136,7 +139,8 @@ static void the_first_batch_is_this_ranks(void)
     }
 }
 
-/* Long epochs: estimates within a few per cent of the exact count of the same geometry, had it been walked. */
+/* Long epochs: estimates within a few per cent of the exact count of the same geometry, had it been
+ * walked. */
 static void large_epochs_are_estimated(void)
 {
     for (int filtered = 0; filtered < 2; filtered++)

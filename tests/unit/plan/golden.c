@@ -10,7 +10,7 @@ struct golden {
 };
 #define ORDER(...) {__VA_ARGS__},
 static const struct golden version_1[] = {
-#include "golden/order_v1.h"
+#include "golden/order_v1.inc"
 };
 
 static uint64_t fnv(const int64_t *ids, const uint8_t *valid, uint64_t n)

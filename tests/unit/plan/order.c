@@ -1,4 +1,5 @@
-/* The spread order: exact, seekable, even. The figures and their bounds are those of docs/design.md §3. */
+/* The spread order: exact, seekable, even. The figures and their bounds are those of docs/design.md
+ * §3. */
 #include "setup.h"
 #include <math.h>
 
@@ -56,7 +57,8 @@ static uint64_t *sizes_of(const struct shape *x)
     return sizes;
 }
 
-static struct plan *open_shape(struct setup *s, const struct shape *x, uint64_t batch, uint64_t seed)
+static struct plan *open_shape(struct setup *s, const struct shape *x, uint64_t batch,
+                               uint64_t seed)
 {
     uint64_t *sizes = sizes_of(x);
     setup_sizes(s, sizes, x->blocks);
@@ -69,10 +71,17 @@ static struct plan *open_shape(struct setup *s, const struct shape *x, uint64_t 
 }
 
 static const struct shape small[] = {
-    {"37 x 5", 37, 5, 8, 3, NULL},       {"100 x 1", 100, 1, 16, 4, NULL},   {"0..6", 40, 0, 8, 3, fill_ramp},
-    {"5 x 1000", 5, 1000, 16, 2, NULL},  {"1 x 9", 1, 9, 4, 2, NULL},        {"edges", 25, 0, 4, 5, fill_edges},
-    {"two blocks", 2, 0, 16, 1, fill_edges}, {"spread 1", 12, 6, 1, 2, NULL}, {"lognormal", 64, 0, 16, 3, fill_lognormal},
-    {"more streams than blocks", 3, 40, 2, 12, NULL}, {"k divides", 64, 4, 16, 1, NULL},
+    {"37 x 5", 37, 5, 8, 3, NULL},
+    {"100 x 1", 100, 1, 16, 4, NULL},
+    {"0..6", 40, 0, 8, 3, fill_ramp},
+    {"5 x 1000", 5, 1000, 16, 2, NULL},
+    {"1 x 9", 1, 9, 4, 2, NULL},
+    {"edges", 25, 0, 4, 5, fill_edges},
+    {"two blocks", 2, 0, 16, 1, fill_edges},
+    {"spread 1", 12, 6, 1, 2, NULL},
+    {"lognormal", 64, 0, 16, 3, fill_lognormal},
+    {"more streams than blocks", 3, 40, 2, 12, NULL},
+    {"k divides", 64, 4, 16, 1, NULL},
 };
 #define SMALL (int)(sizeof small / sizeof *small)
 
@@ -174,7 +183,35 @@ static void epochs_and_seeds_differ(void)
     setup_dispose(&s);
 }
 
-/* ---- figures ------------------------------------------------------------------------------------------------------ */
+/* Positions of the same rows in epochs 0 … 3 are uncorrelated. */
+static void epochs_are_independent(void)
+{
+    struct setup s;
+    setup_rows(&s, 16384, 32);
+    s.config.rows = 64;
+    struct plan *p = setup_plan(&s);
+    double *place[4];
+    for (uint64_t epoch = 0; epoch < 4; epoch++) {
+        uint64_t n;
+        int64_t *ids = walk_epoch(p, epoch, &n);
+        place[epoch] = malloc(16384 * sizeof **place);
+        for (uint64_t i = 0; i < n; i++)
+            place[epoch][ids[i]] = (double)i / 16384 - 0.5;
+        free(ids);
+    }
+    for (int a = 0; a < 4; a++)
+        for (int b = 0; b < a; b++) {
+            double sum = 0;
+            for (int i = 0; i < 16384; i++)
+                sum += place[a][i] * place[b][i] * 12 / 16384;
+            check(fabs(sum) < 0.15); /* 512 blocks: a standard error of 0.044 */
+        }
+    for (int epoch = 0; epoch < 4; epoch++)
+        free(place[epoch]);
+    plan_unref(p);
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
 
 struct figures {
     double variance, ends, worst, push, first;
@@ -197,7 +234,8 @@ static double block_value(const uint64_t *sizes, uint64_t blocks, double *sigma)
     return sum / rows;
 }
 
-/* Memory of open batches, as spread.py: from batch i on, the last batch that any block seen up to i still needs. */
+/* Memory of open batches, as spread.py: from batch i on, the last batch that any block seen up to i
+ * still needs. */
 static double push_of(const uint64_t *first, const uint64_t *last, uint64_t blocks, uint64_t steps)
 {
     uint64_t *reach = calloc(steps, sizeof *reach), most = 1;
@@ -212,8 +250,8 @@ static double push_of(const uint64_t *first, const uint64_t *last, uint64_t bloc
     return (double)most;
 }
 
-static struct figures figures_of(const int64_t *ids, uint64_t steps, uint64_t batch, const uint64_t *sizes,
-                                 uint64_t blocks, uint64_t length)
+static struct figures figures_of(const int64_t *ids, uint64_t steps, uint64_t batch,
+                                 const uint64_t *sizes, uint64_t blocks, uint64_t length)
 {
     struct figures f = {0};
     double sigma, mean = block_value(sizes, blocks, &sigma), rows = 0, live = 0;
@@ -251,7 +289,8 @@ static struct figures figures_of(const int64_t *ids, uint64_t steps, uint64_t ba
 struct bound {
     struct shape shape;
     uint64_t batch;
-    double variance, ends, worst, push, first; /* at most; first: at least, over 3 seeds (variance, ends, push: means) */
+    double variance, ends, worst, push,
+        first; /* at most; first: at least, over 3 seeds (variance, ends, push: means) */
 };
 
 /* Bounds: the figures of the definition in numpy, and what 3 seeds scatter. */
@@ -283,7 +322,8 @@ static void batches_represent_the_archive(void)
             struct plan *p = open_shape(&s, &x->shape, x->batch, seed);
             uint64_t n, *sizes = sizes_of(&x->shape);
             int64_t *ids = walk_epoch(p, 0, &n);
-            struct figures f = figures_of(ids, n / x->batch, x->batch, sizes, x->shape.blocks, s.arrays[0].chunk[0]);
+            struct figures f = figures_of(ids, n / x->batch, x->batch, sizes, x->shape.blocks,
+                                          s.arrays[0].chunk[0]);
             sum.variance += f.variance / 3;
             sum.ends += f.ends / 3;
             sum.push += f.push / 3;
@@ -294,8 +334,8 @@ static void batches_represent_the_archive(void)
             plan_unref(p);
             setup_dispose(&s);
         }
-        printf("# %-20s variance %.3f ends %.2f worst %.2f push %.1f first %.0f\n", x->shape.name, sum.variance, sum.ends,
-               sum.worst, sum.push, sum.first);
+        printf("# %-20s variance %.3f ends %.2f worst %.2f push %.1f first %.0f\n", x->shape.name,
+               sum.variance, sum.ends, sum.worst, sum.push, sum.first);
         check(sum.variance <= x->variance);
         check(sum.ends <= x->ends);
         check(sum.worst <= x->worst);
@@ -305,10 +345,12 @@ static void batches_represent_the_archive(void)
 }
 
 static const struct shape horizons[] = {
-    {"2048 x 32", 2048, 32, 16, 1, NULL},  {"2048 x 32 / 8", 2048, 32, 16, 8, NULL}, {"256 x 100", 256, 100, 16, 1, NULL},
-    {"500 x 4", 500, 4, 16, 1, NULL},      {"500 x 1", 500, 1, 16, 1, NULL},         {"100 x 20 / 4", 100, 20, 16, 4, NULL},
-    {"edges", 400, 0, 8, 2, fill_edges},   {"9 x 200", 9, 200, 16, 1, NULL},         {"filtered", 700, 0, 16, 1, fill_filtered},
-    {"filtered / 4", 1000, 0, 16, 4, fill_filtered}, {"40 x 100", 40, 100, 16, 1, NULL}, {"300 x 64 (4)", 300, 64, 4, 2, NULL},
+    {"2048 x 32", 2048, 32, 16, 1, NULL},       {"2048 x 32 / 8", 2048, 32, 16, 8, NULL},
+    {"256 x 100", 256, 100, 16, 1, NULL},       {"500 x 4", 500, 4, 16, 1, NULL},
+    {"500 x 1", 500, 1, 16, 1, NULL},           {"100 x 20 / 4", 100, 20, 16, 4, NULL},
+    {"edges", 400, 0, 8, 2, fill_edges},        {"9 x 200", 9, 200, 16, 1, NULL},
+    {"filtered", 700, 0, 16, 1, fill_filtered}, {"filtered / 4", 1000, 0, 16, 4, fill_filtered},
+    {"40 x 100", 40, 100, 16, 1, NULL},         {"300 x 64 (4)", 300, 64, 4, 2, NULL},
 };
 #define HORIZONS (int)(sizeof horizons / sizeof *horizons)
 
@@ -318,7 +360,7 @@ static void the_horizon_bounds_every_block_and_is_tight(void)
     for (int i = 0; i < HORIZONS; i++) {
         const struct shape *x = &horizons[i];
         uint64_t longest = 0, bound = 0, *sizes = sizes_of(x);
-        for (uint64_t seed = 0; seed < 12; seed++) {
+        for (uint64_t seed = 0; seed < 6; seed++) {
             struct setup s;
             setup_sizes(&s, sizes, x->blocks);
             s.config.spread = x->spread;
@@ -327,10 +369,11 @@ static void the_horizon_bounds_every_block_and_is_tight(void)
             s.config.rows = 16;
             s.config.seed = seed;
             struct plan *p = setup_plan(&s);
-            for (uint64_t epoch = 0; epoch < 12; epoch++) {
+            for (uint64_t epoch = 0; epoch < 8; epoch++) {
                 uint64_t n;
                 int64_t *ids = walk_epoch(p, epoch, &n);
-                struct figures f = figures_of(ids, n / 16, 16, sizes, x->blocks, s.arrays[0].chunk[0]);
+                struct figures f =
+                    figures_of(ids, n / 16, 16, sizes, x->blocks, s.arrays[0].chunk[0]);
                 check(f.span <= plan_facts(p)->horizon);
                 longest = f.span > longest ? f.span : longest;
                 free(ids);
@@ -339,8 +382,10 @@ static void the_horizon_bounds_every_block_and_is_tight(void)
             plan_unref(p);
             setup_dispose(&s);
         }
-        printf("# %-16s longest %llu, horizon %llu\n", x->name, (unsigned long long)longest, (unsigned long long)bound);
-        check(bound <= longest + longest / 2 + 2);
+        printf("# %-16s longest %llu, horizon %llu\n", x->name, (unsigned long long)longest,
+               (unsigned long long)bound);
+        bool uneven = x->fill && x->streams > 1; /* what a lane gets differs from epoch to epoch */
+        check(bound <= longest + (uneven ? longest : longest / 2) + 2);
         free(sizes);
     }
 }
@@ -351,6 +396,7 @@ int main(void)
     RUN(entering_anywhere_gives_the_same_suffix);
     RUN(a_range_and_a_bitmap_of_the_same_samples_agree);
     RUN(epochs_and_seeds_differ);
+    RUN(epochs_are_independent);
     RUN(batches_represent_the_archive);
     RUN(the_horizon_bounds_every_block_and_is_tight);
     return t_done();

@@ -64,8 +64,9 @@ static void random_selection(struct geometry *g)
             dim->count = 1 + (int64_t)next(12);
             dim->list = g->lists[d];
             for (int64_t i = 0; i < dim->count; i++)
-                g->lists[d][i] = i && next(2) && g->lists[d][i - 1] + 1 < size ? g->lists[d][i - 1] + 1
-                                                                              : (int64_t)next((uint64_t)size);
+                g->lists[d][i] = i && next(2) && g->lists[d][i - 1] + 1 < size
+                                     ? g->lists[d][i - 1] + 1
+                                     : (int64_t)next((uint64_t)size);
         }
     }
     uint64_t stride = 1;
@@ -88,9 +89,16 @@ static struct plan *random_plan(struct geometry *g, int ragged)
         last = last < size ? last : size;
         if (first >= last)
             continue;
-        g->s.config = (struct plan_config){.arrays = g->s.arrays, .n_arrays = 1, .views = g->s.views, .n_views = 1,
-                                           .parts = g->s.parts, .n_parts = 1, .axis = (uint64_t)size,
-                                           .first = (uint64_t)first, .last = (uint64_t)last, .rows = 1};
+        g->s.config = (struct plan_config){.arrays = g->s.arrays,
+                                           .n_arrays = 1,
+                                           .views = g->s.views,
+                                           .n_views = 1,
+                                           .parts = g->s.parts,
+                                           .n_parts = 1,
+                                           .axis = (uint64_t)size,
+                                           .first = (uint64_t)first,
+                                           .last = (uint64_t)last,
+                                           .rows = 1};
         return setup_plan(&g->s);
     }
 }
@@ -105,7 +113,8 @@ static uint64_t index_of(const struct plan_dim *dim, int64_t id, uint64_t i)
 }
 
 /* Chunk number and place in the decoded chunk of one element. */
-static void place_of(const struct plan_array *a, const uint64_t *index, uint64_t *chunk, uint64_t *from)
+static void place_of(const struct plan_array *a, const uint64_t *index, uint64_t *chunk,
+                     uint64_t *from)
 {
     *chunk = *from = 0;
     for (int d = 0; d < a->ndim; d++) {
@@ -158,7 +167,8 @@ static uint64_t deliver(const struct plan_piece *piece, uint64_t chunk)
             from += at[d] * piece->from_stride[d];
             to += at[d] * piece->to_stride[d];
         }
-        check(to < MAX_ITEMS && state_of[to] == 1 && want_chunk[to] == chunk && want_from[to] == from);
+        check(to < MAX_ITEMS && state_of[to] == 1 && want_chunk[to] == chunk &&
+              want_from[to] == from);
         state_of[to] = 2;
         n++;
         int d = piece->ndim - 1;
@@ -172,7 +182,8 @@ static uint64_t deliver(const struct plan_piece *piece, uint64_t chunk)
 static void check_sample(const struct geometry *g, struct plan *p, int64_t id)
 {
     static uint64_t chunks[MAX_ITEMS];
-    uint64_t wanted = want_all(g, id), got = 0, n = plan_part_chunks(p, 0, id, chunks, MAX_ITEMS), all = 1;
+    uint64_t wanted = want_all(g, id), got = 0, n = plan_part_chunks(p, 0, id, chunks, MAX_ITEMS),
+             all = 1;
     check(n >= 1 && n <= plan_part_chunks_max(p, 0));
     for (uint64_t i = 0; i < n; i++) {
         check(!i || chunks[i] > chunks[i - 1]);
@@ -229,7 +240,8 @@ static void the_chunk_bound_is_reached(void)
             uint64_t n = plan_part_chunks(p, 0, id, NULL, 0);
             most = n > most ? n : most;
         }
-        if (dim->count < 3) /* the box that reaches most chunks exists among few ids only for small boxes */
+        if (dim->count <
+            3) /* the box that reaches most chunks exists among few ids only for small boxes */
             check(most * 2 >= plan_part_chunks_max(p, 0));
         plan_unref(p);
     }

@@ -1,4 +1,5 @@
-/* What options come to: ranks, streams, batches, remainders, refusals; and that a plan stands on its own. */
+/* What options come to: ranks, streams, batches, remainders, refusals; and that a plan stands on
+ * its own. */
 #include "setup.h"
 #include "base/error.h"
 
@@ -56,7 +57,8 @@ static void resume_at_every_step_gives_the_same_suffix(void)
             for (uint64_t step = 0; step <= plan_facts(p)->steps; step++) {
                 int64_t *ids = walk_from(p, 1, step, &rest, &valid_rest);
                 check_eq(rest, step * 12 < n ? n - step * 12 : 0);
-                check(!memcmp(ids, all + n - rest, rest * 8) && !memcmp(valid_rest, valid + n - rest, rest));
+                check(!memcmp(ids, all + n - rest, rest * 8) &&
+                      !memcmp(valid_rest, valid + n - rest, rest));
                 free(ids);
                 free(valid_rest);
             }
@@ -70,7 +72,8 @@ struct outcome {
     uint64_t rows, real, distinct, steps;
 };
 
-static struct outcome outcome_of(uint64_t samples, int shuffle, int remainder, uint64_t streams, uint64_t batch)
+static struct outcome outcome_of(uint64_t samples, int shuffle, int remainder, uint64_t streams,
+                                 uint64_t batch)
 {
     struct setup s;
     setup_rows(&s, samples, 5);
@@ -112,7 +115,8 @@ static void remainders_deliver_what_they_say(void)
                 if (streams > 1)
                     continue;
                 struct outcome shorter = outcome_of(samples, shuffle, HR_SHORT, 1, batch);
-                check(shorter.rows == samples && shorter.distinct == samples && shorter.steps == pad.steps);
+                check(shorter.rows == samples && shorter.distinct == samples &&
+                      shorter.steps == pad.steps);
             }
 }
 
@@ -191,11 +195,13 @@ static void defaults_follow_the_shuffle_and_the_world(void)
     s.config.world = 4;
     p = setup_plan(&s);
     check_eq(plan_facts(p)->remainder, HR_PAD);
-    check(plan_facts(p)->streams == 4 && plan_facts(p)->global_batch == 32 && plan_facts(p)->share == 8);
+    check(plan_facts(p)->streams == 4 && plan_facts(p)->global_batch == 32 &&
+          plan_facts(p)->share == 8);
     plan_unref(p);
 }
 
-/* After a change of the batch in mid-epoch: what was not yet given out, in order, in the new batches. */
+/* After a change of the batch in mid-epoch: what was not yet given out, in order, in the new
+ * batches. */
 static void an_offset_continues_where_another_batch_left_off(void)
 {
     for (int remainder = HR_DROP; remainder <= HR_WRAP; remainder++) {
@@ -213,13 +219,15 @@ static void an_offset_continues_where_another_batch_left_off(void)
         s.config.offset = position % share;
         struct plan *after = setup_plan(&s);
         int64_t *new = walk_from(after, 4, position / share, &m, NULL);
-        check_eq(plan_steps(after, 4), remainder == HR_DROP ? (rows - s.config.offset) / share
-                                                            : (rows - s.config.offset - 1) / share + 1);
+        check_eq(plan_steps(after, 4), remainder == HR_DROP
+                                           ? (rows - s.config.offset) / share
+                                           : (rows - s.config.offset - 1) / share + 1);
         check_eq(plan_steps(after, 5), plan_facts(after)->steps);
         for (uint64_t c = 0; c < streams; c++) /* by stream: row r of the epoch, from both walks */
             for (uint64_t r = position; r < rows / 20 * 20 && (r - position) < m / streams; r++) {
                 uint64_t at = r - position, a = 20 / streams;
-                check_eq(new[at / share * 28 + c * share + at % share], old[r / a * 20 + c * a + r % a]);
+                check_eq(new[at / share * 28 + c * share + at % share],
+                         old[r / a * 20 + c * a + r % a]);
             }
         free(old);
         free(new);
@@ -293,7 +301,8 @@ static void warnings_come_with_numbers(void)
     s.config.global_batch = 36;
     struct plan *p = setup_plan(&s);
     check_has(plan_warning(p, 0), "leaves 28 of 100 samples out");
-    check_has(plan_warning(p, 1), "10 blocks of about 10 samples for 2 streams are 5.0 a stream, fewer than spread=16");
+    check_has(plan_warning(p, 1),
+              "10 blocks of about 10 samples for 2 streams are 5.0 a stream, fewer than spread=16");
     check(!plan_warning(p, 2));
     plan_unref(p);
     setup_rows(&s, 10000, 10);
@@ -314,7 +323,8 @@ static void a_plan_outlives_the_tables_it_was_made_from(void)
     int64_t list[] = {1, 2, 5};
     char name[] = "x";
     s->views[0].name = name;
-    s->parts[0].dim[1] = (struct plan_dim){.kind = SEL_LIST, .count = 3, .list = list, .to_stride = 1};
+    s->parts[0].dim[1] =
+        (struct plan_dim){.kind = SEL_LIST, .count = 3, .list = list, .to_stride = 1};
     check(!bitmap_init(&s->filter, 300));
     bitmap_set_range(&s->filter, 3, 40);
     bitmap_set_range(&s->filter, 60, 300);
@@ -382,7 +392,8 @@ static void fingerprints_survive_a_growing_archive(void)
     plan_unref(p);
     s.config.last = 260;
     p = setup_plan(&s);
-    check(plan_facts(p)->split_hash != before.split_hash && plan_facts(p)->order_hash != before.order_hash);
+    check(plan_facts(p)->split_hash != before.split_hash &&
+          plan_facts(p)->order_hash != before.order_hash);
     plan_unref(p);
 }
 
@@ -408,7 +419,8 @@ static void lack_of_memory_is_an_error_that_leaks_nothing(void)
     struct setup s;
     setup_rows(&s, 3000, 10);
     static const int64_t list[] = {3, 1};
-    s.parts[0].dim[1] = (struct plan_dim){.kind = SEL_LIST, .count = 2, .list = list, .to_stride = 1};
+    s.parts[0].dim[1] =
+        (struct plan_dim){.kind = SEL_LIST, .count = 2, .list = list, .to_stride = 1};
     check(!bitmap_init(&s.filter, 3000));
     for (uint64_t id = 0; id < 3000; id += 1 + id % 3)
         bitmap_set(&s.filter, id);

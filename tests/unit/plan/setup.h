@@ -1,5 +1,5 @@
-/* Small geometries for the planner's tests: one array of `axis` rows of `width` items, a view of it, and splits whose blocks
- * have given numbers of samples. */
+/* Small geometries for the planner's tests: one array of `axis` rows of `width` items, a view of
+ * it, and splits whose blocks have given numbers of samples. */
 #ifndef TESTS_PLAN_SETUP_H
 #define TESTS_PLAN_SETUP_H
 #include "base/mem.h"
@@ -14,7 +14,8 @@ struct setup {
     struct plan_config config;
 };
 
-static inline void array_set(struct plan_array *a, int ndim, const uint64_t *shape, const uint64_t *chunk)
+static inline void array_set(struct plan_array *a, int ndim, const uint64_t *shape,
+                             const uint64_t *chunk)
 {
     *a = (struct plan_array){.ndim = ndim, .item = 4, .decoded = 4};
     for (int d = 0; d < ndim; d++) {
@@ -33,9 +34,18 @@ static inline void setup_rows(struct setup *s, uint64_t axis, uint64_t rows)
     array_set(&s->arrays[0], 2, (uint64_t[]){axis, 8}, (uint64_t[]){rows, 8});
     s->views[0] = (struct plan_view){"x", 8, 4};
     s->parts[0].dim[0] = (struct plan_dim){.kind = SEL_SAMPLE, .count = 1, .step = 1};
-    s->parts[0].dim[1] = (struct plan_dim){.kind = SEL_SLICE, .count = 8, .step = 1, .to_stride = 1};
-    s->config = (struct plan_config){.arrays = s->arrays, .n_arrays = 1, .views = s->views, .n_views = 1, .parts = s->parts,
-                                     .n_parts = 1, .axis = axis, .last = axis, .block = 1, .world = 1,
+    s->parts[0].dim[1] =
+        (struct plan_dim){.kind = SEL_SLICE, .count = 8, .step = 1, .to_stride = 1};
+    s->config = (struct plan_config){.arrays = s->arrays,
+                                     .n_arrays = 1,
+                                     .views = s->views,
+                                     .n_views = 1,
+                                     .parts = s->parts,
+                                     .n_parts = 1,
+                                     .axis = axis,
+                                     .last = axis,
+                                     .block = 1,
+                                     .world = 1,
                                      .shuffle = HR_SHUFFLE_SPREAD};
 }
 
@@ -70,7 +80,8 @@ static inline struct plan *setup_plan(const struct setup *s)
 }
 
 /* All ids that rank's cursor gives from `step` on; *n of them. */
-static inline int64_t *walk_from(struct plan *p, uint64_t epoch, uint64_t step, uint64_t *n, uint8_t **valid)
+static inline int64_t *walk_from(struct plan *p, uint64_t epoch, uint64_t step, uint64_t *n,
+                                 uint8_t **valid)
 {
     const struct plan_facts *f = plan_facts(p);
     uint64_t cap = (plan_steps(p, epoch) + 1) * f->rows;

@@ -29,7 +29,8 @@ static void ids_whose_boxes_leave_an_array_do_not_exist(void)
     check(!split_valid_ids(s.arrays, s.parts, 2, 100, &first, &last, NULL));
     check_eq(first, 6);
     check_eq(last, 94);
-    array_set(&s.arrays[1], 2, (uint64_t[]){50, 8}, (uint64_t[]){5, 8}); /* y from a shorter array */
+    array_set(&s.arrays[1], 2, (uint64_t[]){50, 8},
+              (uint64_t[]){5, 8}); /* y from a shorter array */
     s.parts[1].array = 1;
     check(!split_valid_ids(s.arrays, s.parts, 2, 100, &first, &last, NULL));
     check_eq(last, 44);
@@ -52,7 +53,8 @@ static uint64_t g_of(struct setup *s, double *reread)
 {
     uint64_t rows, g;
     int anchor;
-    check(!split_block_rows(s->arrays, s->parts, s->config.n_parts, 0, &rows, &g, &anchor, reread, NULL));
+    check(!split_block_rows(s->arrays, s->parts, s->config.n_parts, 0, &rows, &g, &anchor, reread,
+                            NULL));
     check_eq(rows, g * s->arrays[s->parts[anchor].array].chunk[0]);
     return g;
 }
@@ -66,7 +68,8 @@ static void blocks_decode_to_a_mebibyte(void)
     check(reread == 1);
     one_part(&s, 1000, 64, 0, 1); /* not so much in the array: the whole axis */
     check_eq(g_of(&s, &reread), 16);
-    one_part(&s, 1000000, 64, 5, 1); /* an offset alone costs nothing: blocks start where the boxes do */
+    one_part(&s, 1000000, 64, 5,
+             1); /* an offset alone costs nothing: blocks start where the boxes do */
     check_eq(g_of(&s, &reread), 512);
     check(reread == 1);
 }
@@ -100,7 +103,8 @@ static void the_reread_is_what_a_block_touches(void)
                 forecast(&s, 1000, 4);
                 s.parts[0].dim[0].start = start;
                 s.parts[1].dim[0].start = far;
-                check(!split_block_rows(s.arrays, s.parts, 2, g, &rows, &got, &anchor, &reread, NULL));
+                check(!split_block_rows(s.arrays, s.parts, 2, g, &rows, &got, &anchor, &reread,
+                                        NULL));
                 check(got == g && anchor == 0);
                 uint8_t cell[250] = {0};
                 for (int64_t id = 400 - start; id < 400 - start + (int64_t)rows; id++)
@@ -125,7 +129,8 @@ static void the_anchor_is_the_heaviest_array(void)
     check(!split_block_rows(s.arrays, s.parts, 2, 3, &rows, &g, &anchor, &reread, NULL));
     check_eq(anchor, 1); /* 320 decoded bytes a row, against 32 */
     check_eq(rows, 75);
-    array_set(&s.arrays[1], 2, (uint64_t[]){1000, 80}, (uint64_t[]){25, 4}); /* only 2 of its 20 chunks are selected */
+    array_set(&s.arrays[1], 2, (uint64_t[]){1000, 80},
+              (uint64_t[]){25, 4}); /* only 2 of its 20 chunks are selected */
     check(!split_block_rows(s.arrays, s.parts, 2, 3, &rows, &g, &anchor, &reread, NULL));
     check_eq(anchor, 0);
 }
@@ -135,17 +140,23 @@ static void runs_are_cut_at_block_borders(void)
     struct setup s;
     int64_t from[3], to[3];
     one_part(&s, 1000, 25, 0, 1);
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 1000, 25, (double[]){.8, .1, .1}, 3, 0, from, to, NULL));
-    check(from[0] == 0 && to[0] == 800 && from[1] == 800 && to[1] == 900 && from[2] == 900 && to[2] == 1000);
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 1000, 75, (double[]){.8, .1}, 2, 0, from, to, NULL));
+    check(!split_fractions(s.arrays, s.parts, 1, 0, 1000, 25, (double[]){.8, .1, .1}, 3, 0, from,
+                           to, NULL));
+    check(from[0] == 0 && to[0] == 800 && from[1] == 800 && to[1] == 900 && from[2] == 900 &&
+          to[2] == 1000);
+    check(!split_fractions(s.arrays, s.parts, 1, 0, 1000, 75, (double[]){.8, .1}, 2, 0, from, to,
+                           NULL));
     check(to[0] == 825 && from[1] == 825 && to[1] == 900);
-    check(!split_fractions(s.arrays, s.parts, 1, 30, 990, 25, (double[]){.5, .5}, 2, 10, from, to, NULL));
+    check(!split_fractions(s.arrays, s.parts, 1, 30, 990, 25, (double[]){.5, .5}, 2, 10, from, to,
+                           NULL));
     check(from[0] == 30 && to[0] == 490 && from[1] == 500 && to[1] == 990);
     one_part(&s, 1000, 25, 7, 1); /* borders where the boxes begin a chunk */
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 993, 25, (double[]){.5, .5}, 2, 0, from, to, NULL));
+    check(!split_fractions(s.arrays, s.parts, 1, 0, 993, 25, (double[]){.5, .5}, 2, 0, from, to,
+                           NULL));
     check_eq((to[0] + 7) % 25, 0);
     one_part(&s, 100, 100, 0, 1); /* one block: cut it where asked */
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 100, 100, (double[]){.8, .1, .1}, 3, 0, from, to, NULL));
+    check(!split_fractions(s.arrays, s.parts, 1, 0, 100, 100, (double[]){.8, .1, .1}, 3, 0, from,
+                           to, NULL));
     check(to[0] == 80 && to[1] == 90 && to[2] == 100);
 }
 
@@ -157,7 +168,8 @@ static void rectilinear_axes_are_cut_at_their_edges(void)
     one_part(&s, 100, 20, 0, 1);
     s.arrays[0].grid[0] = 5;
     s.arrays[0].edges[0] = edges;
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 100, 20, (double[]){.5, .5}, 2, 0, from, to, NULL));
+    check(!split_fractions(s.arrays, s.parts, 1, 0, 100, 20, (double[]){.5, .5}, 2, 0, from, to,
+                           NULL));
     check_eq(to[0], 37);
 }
 
@@ -169,10 +181,12 @@ static void an_automatic_gap_shares_no_row_and_is_smallest(void)
             struct setup s;
             int64_t from[3], to[3];
             forecast(&s, 1000, 10);
-            s.parts[0].dim[0] = (struct plan_dim){.kind = SEL_SAMPLE, .start = 1 - window, .count = window};
+            s.parts[0].dim[0] =
+                (struct plan_dim){.kind = SEL_SAMPLE, .start = 1 - window, .count = window};
             s.parts[1].dim[0] = (struct plan_dim){.kind = SEL_SAMPLE, .start = lead, .count = 1};
             int64_t first = window - 1, last = 1000 - lead;
-            check(!split_fractions(s.arrays, s.parts, 2, first, last, 10, (double[]){.6, .2, .2}, 3, -1, from, to, NULL));
+            check(!split_fractions(s.arrays, s.parts, 2, first, last, 10, (double[]){.6, .2, .2}, 3,
+                                   -1, from, to, NULL));
             int owner[1000], shared = 0, touching = 0;
             memset(owner, -1, sizeof owner);
             for (int run = 0; run < 3; run++)
@@ -183,7 +197,8 @@ static void an_automatic_gap_shares_no_row_and_is_smallest(void)
                             owner[row] = run;
                         }
             check_eq(shared, 0);
-            for (int run = 0; run < 2; run++) /* the next id after a run reaches the following run's rows */
+            for (int run = 0; run < 2;
+                 run++) /* the next id after a run reaches the following run's rows */
                 touching += owner[to[run] + lead] == run + 1 || owner[to[run]] == run + 1;
             check_eq(touching, 2);
         }
@@ -195,11 +210,16 @@ static void runs_without_samples_are_refused(void)
     int64_t from[3], to[3];
     struct hr_error e;
     one_part(&s, 100, 10, 0, 40);
-    check_eq(split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){.4, .4, .2}, 3, -1, from, to, &e), HR_EINVAL);
+    check_eq(split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){.4, .4, .2}, 3, -1, from,
+                             to, &e),
+             HR_EINVAL);
     check_has(e.text, "none left after a gap of 39");
-    check_eq(split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){.9, .2}, 2, 0, from, to, &e), HR_EINVAL);
+    check_eq(
+        split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){.9, .2}, 2, 0, from, to, &e),
+        HR_EINVAL);
     check_has(e.text, "add up to 1.1");
-    check_eq(split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){0}, 1, 0, from, to, &e), HR_EINVAL);
+    check_eq(split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){0}, 1, 0, from, to, &e),
+             HR_EINVAL);
 }
 
 int main(void)

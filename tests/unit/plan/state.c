@@ -5,9 +5,10 @@
 static struct plan_state state_of(const struct plan *p, uint64_t epoch, uint64_t position)
 {
     const struct plan_facts *f = plan_facts(p);
-    return (struct plan_state){f->order_version, f->archive_hash, f->views_hash, f->split_hash, f->order_hash, f->seed,
-                               epoch, position, f->global_batch, f->streams, f->spread, f->block, f->remainder,
-                               f->shuffle};
+    return (struct plan_state){f->order_version, f->archive_hash, f->views_hash, f->split_hash,
+                               f->order_hash,    f->seed,         epoch,         position,
+                               f->global_batch,  f->streams,      f->spread,     f->block,
+                               f->remainder,     f->shuffle};
 }
 
 static struct plan *some_plan(struct setup *s)
@@ -29,9 +30,10 @@ static void a_round_trip_keeps_every_bit(void)
     char *text = state_write(&a);
     check(text && strlen(text) < 300);
     check(!state_parse(text, strlen(text), &b, NULL));
-    check(b.order_version == a.order_version && b.archive_hash == a.archive_hash && b.views_hash == a.views_hash &&
-          b.split_hash == a.split_hash && b.order_hash == a.order_hash && b.seed == a.seed && b.epoch == 3 &&
-          b.position == 120 && b.global_batch == 40 && b.streams == 4 && b.spread == 16 && b.block == 1 &&
+    check(b.order_version == a.order_version && b.archive_hash == a.archive_hash &&
+          b.views_hash == a.views_hash && b.split_hash == a.split_hash &&
+          b.order_hash == a.order_hash && b.seed == a.seed && b.epoch == 3 && b.position == 120 &&
+          b.global_batch == 40 && b.streams == 4 && b.spread == 16 && b.block == 1 &&
           b.remainder == HR_DROP && b.shuffle == HR_SHUFFLE_SPREAD);
     check(!state_check(&b, p, false, NULL));
     mem_free(text);
@@ -47,8 +49,10 @@ static void damaged(const char *text, const char *part)
 }
 
 #define HASHES "0000000000000001-0000000000000002-0000000000000003-0000000000000004"
-#define REST   "\"seed\":1,\"epoch\":0,\"position\":0,\"global_batch\":8,\"streams\":1,\"spread\":16,\"block\":1,"
-#define NAMES  "\"remainder\":\"drop\",\"shuffle\":\"spread\"}"
+#define REST                                                                                       \
+    "\"seed\":1,\"epoch\":0,\"position\":0,\"global_batch\":8,\"streams\":1,\"spread\":16,"        \
+    "\"block\":1,"
+#define NAMES "\"remainder\":\"drop\",\"shuffle\":\"spread\"}"
 
 static void damaged_text_is_refused(void)
 {
@@ -64,7 +68,8 @@ static void damaged_text_is_refused(void)
     damaged("{\"order\":1,\"hashes\":\"00-1\"," REST NAMES, "fingerprints are damaged");
     damaged("{\"order\":1,\"hashes\":7," REST NAMES, "fingerprints are damaged");
     damaged("{\"order\":1,\"hashes\":\"" HASHES "\",\"seed\":-1}", "\"seed\"");
-    damaged("{\"order\":1,\"hashes\":\"" HASHES "\"," REST "\"remainder\":\"keep\"}", "keep for \"remainder\"");
+    damaged("{\"order\":1,\"hashes\":\"" HASHES "\"," REST "\"remainder\":\"keep\"}",
+            "keep for \"remainder\"");
 }
 
 static void mismatch(const struct plan_state *s, const struct plan *p, const char *part)
@@ -85,7 +90,8 @@ static void a_mismatch_is_named(void)
     DIFFERS(views_hash, 7, "the views differ");
     DIFFERS(split_hash, 7, "the split differs");
     DIFFERS(order_hash, 7, "the order differs");
-    DIFFERS(seed, 7, "seed differs: the state was taken with 7, the loader has 18446744073709551615");
+    DIFFERS(seed, 7,
+            "seed differs: the state was taken with 7, the loader has 18446744073709551615");
     DIFFERS(streams, 2, "streams differs");
     DIFFERS(spread, 8, "spread differs");
     DIFFERS(block, 8, "block differs");
@@ -117,7 +123,8 @@ static void a_sequential_state_fits_whatever_the_shuffle_would_be(void)
     plan_unref(p);
 }
 
-/* Without fingerprints being equal by chance: every option that changes the order changes its fingerprint. */
+/* Without fingerprints being equal by chance: every option that changes the order changes its
+ * fingerprint. */
 static void the_order_fingerprint_sees_every_option(void)
 {
     struct setup s;
