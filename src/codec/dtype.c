@@ -143,7 +143,7 @@ static bool parse_time(const char *p, struct dtype *t)
     if (!*p)
         return true;
     size_t n = strlen(p);
-    if (*p++ != '[' || p[n - 2] != ']')
+    if (n < 2 || *p++ != '[' || p[n - 2] != ']')
         return false;
     const char *end = p + n - 2;
     if (isdigit((unsigned char)*p)) {
