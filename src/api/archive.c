@@ -171,20 +171,24 @@ static int find(struct hr_archive *a, const char *path,
     return rc;
 }
 
+static int readable(const struct hr_archive *a, const struct array *x, struct hr_error *e)
+{
+    return x->problem ? error_set(e, x->problem_code, "%s: %s", store_url(a->store), x->problem)
+                      : 0;
+}
+
 int archive_array(struct hr_archive *a, const char *path, const struct array **out,
                   struct hr_error *e)
 {
     TRY(find(a, path, reader_want, out, e));
-    const struct array *x = *out;
-    if (x->problem)
-        return error_set(e, x->problem_code, "%s: %s", store_url(a->store), x->problem);
-    return 0;
+    return readable(a, *out, e);
 }
 
 int archive_find(struct hr_archive *a, const char *path, const struct array **out,
                  struct hr_error *e)
 {
-    return find(a, path, reader_try, out, e);
+    TRY(find(a, path, reader_try, out, e));
+    return *out ? readable(a, *out, e) : 0;
 }
 
 struct store *archive_store(const struct hr_archive *a)

@@ -78,6 +78,7 @@ static void using_a_bad_array_is_the_error(void)
     check_has(e.text, "q9");
     check_eq(archive_array(a, "ocean/slat", &x, &e), HR_ENOENT);
     check_has(e.text, "did you mean \"ocean/salt\"?");
+    check(archive_find(a, "bad", &x, &e) < 0);
     check_eq(archive_find(a, "ocean/nothing", &x, &e), 0);
     check(!x);
     hr_archive_unref(a);
