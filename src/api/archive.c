@@ -87,7 +87,7 @@ static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
 {
     for (;;) {
         struct need need;
-        struct answer answer;
+        struct answer answer = {0};
         struct document d = {0};
         int rc = reader_step(a->locked.reader, &need, e);
         if (rc != READER_NEED)

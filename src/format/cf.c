@@ -16,6 +16,8 @@
 #include "codec/base64.h"
 #include "codec/number.h"
 
+#define TWO_63 9223372036854775808.0
+
 static bool is_integer(enum hr_dtype t)
 {
     return t >= HR_I8 && t <= HR_U64;
@@ -75,9 +77,9 @@ static void add_double(struct cf *c, double v)
         return;
     if (is_float(c->packed))
         c->missing[c->n_missing++].d = round_to(c->packed, v);
-    else if (v == trunc(v) && v >= -0x1p63 && v < 0x1p63)
+    else if (v == trunc(v) && v >= -TWO_63 && v < TWO_63)
         add_integer(c, (int64_t)v, false);
-    else if (v == trunc(v) && v >= 0x1p63 && v < 0x1p64)
+    else if (v == trunc(v) && v >= TWO_63 && v < 2 * TWO_63)
         add_integer(c, (int64_t)(uint64_t)v, true);
 }
 
