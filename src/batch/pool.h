@@ -1,13 +1,14 @@
 /* Recycled buffers of one loader: batch tensors, decoded chunks, compressed chunks.
  *
- * A fresh page costs more than the copy that fills it, so memory is mapped once and then goes round: blocks are kept in
- * free lists by size class (sixteen steps a doubling, so at most 6 % of a block is slack), last in, first out, because
- * the block let go last is the one still in cache. Used and free blocks together stay within `cap`; to map a block of one
- * class, free blocks of the class that was not asked for the longest are unmapped first. Only blocks in use can exceed the cap: batches
- * that the consumer keeps beyond what the ledger counts, never what the library holds of its own accord.
+ * A fresh page costs more than the copy that fills it, so memory is mapped once and then goes round: blocks are kept by size
+ * class (sixteen steps a doubling, so at most 6 % of a block is slack), last in, first out, because the block let go last
+ * is the one still in cache. Small blocks are cut from slabs of one huge page: thousands of held chunks would otherwise be thousands
+ * of mappings. Used and free memory together stay within `cap`; to map a block of one class, free memory of the class
+ * that was not asked for the longest is unmapped first. Only blocks in use can exceed the cap: batches that the consumer
+ * keeps beyond what the ledger counts, never what the library holds of its own accord.
  *
- * Reference counted: a delivered batch may outlive its loader. pool_close keeps blocks in use valid but unmaps whatever is free and
- * all that comes back later. Thread-safe. */
+ * Reference counted: a delivered batch may outlive its loader. pool_close keeps blocks in use valid but unmaps whatever is
+ * free and all that comes back later. Thread-safe. */
 #ifndef BATCH_POOL_H
 #define BATCH_POOL_H
 #include <stddef.h>

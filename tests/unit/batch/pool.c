@@ -98,6 +98,39 @@ static void every_size_gets_a_block_that_holds_it(void)
     pool_unref(p);
 }
 
+static void small_blocks_share_huge_pages(void)
+{
+    enum { N = 1000, SIZE = 16384 };
+    struct pool *p = pool_new(64 * MB);
+    static char *blocks[N];
+    bool good = true;
+    for (int i = 0; i < N; i++) {
+        blocks[i] = pool_get(p, SIZE);
+        good &= !((uintptr_t)blocks[i] & 4095);
+        memset(blocks[i], i, SIZE);
+    }
+    check(stats_of(p).used + stats_of(p).free <= (uint64_t)N * SIZE + 3 * MB);
+    for (int i = 0; i < N; i++)
+        good &= blocks[i][0] == (char)i && blocks[i][SIZE - 1] == (char)i;
+    check(good);
+    for (int i = 0; i < N; i += 2)
+        pool_put(p, blocks[i], SIZE);
+    check(pool_get(p, SIZE) == blocks[N - 2]);
+    pool_put(p, blocks[N - 2], SIZE);
+    for (int i = 1; i < N; i += 2)
+        pool_put(p, blocks[i], SIZE);
+    check_eq(stats_of(p).used, 0);
+    void *big = pool_get(p, 60 * MB); /* unused slabs make room like anything else */
+    check(stats_of(p).used + stats_of(p).free <= 64 * MB);
+    pool_put(p, big, 60 * MB);
+    void *again = pool_get(p, SIZE);
+    check(again != NULL);
+    pool_close(p);
+    pool_put(p, again, SIZE);
+    check_eq(stats_of(p).free, 0);
+    pool_unref(p);
+}
+
 static void a_closed_pool_keeps_nothing(void)
 {
     uint64_t before = mem_live();
@@ -138,9 +171,9 @@ static void *hammer(void *arg)
     return NULL;
 }
 
-static void threads_never_share_a_block(void)
+static void hammer_with_cap(uint64_t cap)
 {
-    struct pool *p = pool_new(MB);
+    struct pool *p = pool_new(cap);
     pthread_t t[4];
     for (int i = 0; i < 4; i++)
         check_eq(thread_start(&t[i], "hammer", hammer, p), 0);
@@ -150,8 +183,14 @@ static void threads_never_share_a_block(void)
         check(!bad);
     }
     check_eq(stats_of(p).used, 0);
-    check(stats_of(p).free <= MB);
+    check(stats_of(p).free <= cap);
     pool_unref(p);
+}
+
+static void threads_never_share_a_block(void)
+{
+    hammer_with_cap(MB);
+    hammer_with_cap(40 * MB);
 }
 
 int main(void)
@@ -161,6 +200,7 @@ int main(void)
     RUN(free_lists_make_room_before_the_cap_is_passed);
     RUN(the_class_not_asked_for_longest_goes_first);
     RUN(every_size_gets_a_block_that_holds_it);
+    RUN(small_blocks_share_huge_pages);
     RUN(a_closed_pool_keeps_nothing);
     RUN(no_memory_is_an_answer_not_a_crash);
     RUN(threads_never_share_a_block);
