@@ -1,6 +1,6 @@
 """The extension module over headrace.h: handles that the package's classes wrap, and the two types users hold."""
 
-from collections.abc import Buffer, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 def open(url: str, options_json: str | None, /) -> ArchiveHandle: ...
@@ -118,7 +118,7 @@ class Batch:
         """Rows."""
 
 @final
-class Tensor(Buffer):
+class Tensor:
     """Typed memory of a batch: C-contiguous, 256-byte aligned, writable, shared without a copy."""
 
     @property

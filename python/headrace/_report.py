@@ -30,8 +30,9 @@ def _facts(node: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _label(node: dict[str, Any]) -> str:
-    name = node["path"].rpartition("/")[2] or "/"
-    return "  " * node["path"].count("/") + name + ("/" if node["kind"] == "group" and node["path"] else "")
+    path: str = node["path"]
+    name = path.rpartition("/")[2] or "/"
+    return "  " * path.count("/") + name + ("/" if node["kind"] == "group" and path else "")
 
 
 def archive_text(info: dict[str, Any]) -> str:
@@ -61,7 +62,7 @@ def array_text(node: dict[str, Any]) -> str:
 
 
 def _attributes(attributes: dict[str, Any] | None) -> str:
-    rows = [(k, str(v)[:120]) for k, v in list((attributes or {}).items())[:_MOST_ATTRIBUTES]]
+    rows: list[tuple[str, ...]] = [(k, str(v)[:120]) for k, v in list((attributes or {}).items())[:_MOST_ATTRIBUTES]]
     return html_table(rows) if rows else ""
 
 

@@ -167,7 +167,8 @@ class Weather:
     def _wander(steps: int, turns: Any, sizes: Any, random: Any) -> Any:
         """Complex numbers that turn and wander: (steps, 2 × waves), real and imaginary parts side by side."""
         kicks = random.normal(size=(steps, len(turns), 2)) @ np.array([1, 1j]) * sizes * 0.24
-        state, out = kicks[0] * 4, np.empty((steps, 2 * len(turns)), "f4")
+        state: Any = kicks[0] * 4
+        out: Any = np.empty((steps, 2 * len(turns)), "f4")
         for t in range(steps):
             state = state * turns + kicks[t]
             out[t, 0::2], out[t, 1::2] = state.real, state.imag
