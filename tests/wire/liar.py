@@ -8,14 +8,15 @@ Prints its port and serves until standard input closes. The first part of a path
 `n` (default: always) is how often a path misbehaves before it turns honest. Byte i of an object of version v is
 (i % 251) ^ (i // 251 % 241) ^ v. Honest means: Range, suffix ranges, 416, ETag, If-Match, keep-alive.
 
-    ok          honest; etag=strong|weak|none, version=v
+    ok          honest; etag=strong|weak|none, version=v, resume=strict: only with If-Match after the first request
     echo        the request's head comes back as the body
     status      `code`, with retry_after, size of the error body, location
     truncate    `at` bytes of the body, then close            chunkcut  the same, chunked
     reset       `at` bytes (-1: not even a header), then RST
     stall       `at` bytes, then silence for 60 s             silent    not even a header
     drip        the body in pieces of `bytes` every `ms` ms
-    ignore      200 and everything, whatever the range        shift     206 of other bytes
+    ignore      200 and everything, whatever the range (claim=N: announces N bytes, sends a few)
+    shift       206 of other bytes
     liarrange   206 whose Content-Range is right and whose Content-Length is not
     surplus     more bytes than announced (`late` ms after)   nolength  ended by close
     chunked     honest, chunked                               gzip      claims Content-Encoding
@@ -37,11 +38,8 @@ seen, open_now, peak, count = {}, 0, 0, 0
 
 
 def content(size, version):
-    rows = []
-    for row in range(size // 251 + 1):
-        x = (row % 241) ^ version
-        rows.append(bytes(j ^ x for j in range(251)) if row < 241 else rows[row % 241])
-    return b"".join(rows)[:size]
+    period = b"".join(bytes(j ^ row ^ version for j in range(251)) for row in range(241))
+    return (period * (size // len(period) + 1))[:size]
 
 
 class Cache(dict):
@@ -144,6 +142,8 @@ class Connection(threading.Thread):
         return fields + [("Content-Range", "bytes %d-%d/%d" % (first, end - 1, len(data)))], 206, data[first:end]
 
     def do_ok(self, request, a, nth):
+        if a.get("resume") == "strict" and nth > 1 and "if-match" not in request:
+            return self.do_status(request, {"code": "400"}, nth)
         fields, status, body = self.answer(request, a)
         self.sock.sendall(head(status, fields + [("Content-Length", len(body))]) + body)
         return True
@@ -212,6 +212,9 @@ class Connection(threading.Thread):
 
     def do_ignore(self, request, a, nth):
         fields, status, body = self.answer({k: v for k, v in request.items() if k != "range"}, a)
+        if "claim" in a:
+            self.sock.sendall(head(status, fields + [("Content-Length", a["claim"])]) + body)
+            return False
         self.sock.sendall(head(status, fields + [("Content-Length", len(body))]) + body)
         return True
 

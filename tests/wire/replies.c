@@ -28,7 +28,7 @@ static void expect(const char *how, int64_t offset, uint64_t length, uint64_t fi
     check_eq(g.r.size, size);
     check_eq(g.asked, 1);
     check(g.r.rc == 0 && liar_bytes(g.data, first, size, 1));
-    check(g.ms < 3000);
+    check(g.ms < 5000);
     free(g.data);
     store_unref(s);
 }
@@ -43,7 +43,7 @@ static void expect_error(const char *how, int64_t offset, uint64_t length, int c
     check_has(g.r.error.text, text);
     check_has(g.r.error.text, "/k: ");
     check(g.asked <= 1);
-    if (!check(g.ms < 3000))
+    if (!check(g.ms < 5000))
         printf("# %s: %d ms\n", how, (int)g.ms);
     free(g.data);
     store_unref(s);
@@ -79,7 +79,7 @@ static void cut_bodies_are_resumed(void)
 
 static void a_resumed_read_asks_only_for_the_rest(void)
 {
-    struct store *s = open_with("truncate,size=1000000,at=700000,n=1", NULL);
+    struct store *s = open_with("truncate,size=1000000,at=700000,n=1,resume=strict", NULL);
     struct got g = read_all(s, "k");
     check_eq(g.r.rc, 0);
     check(liar_bytes(g.data, 0, 1000000, 1));
@@ -129,8 +129,8 @@ static void ranges_of_two_versions_are_never_mixed(void)
 static void a_body_that_stays_short_is_an_error(void)
 {
     expect_error("truncate,size=100000,at=0", 0, 0, HR_ESTORE, "cut");
-    expect_error("stall,size=1000,at=10,etag=none", 0, 0, HR_ESTORE, "no byte within 0.2 s");
-    expect_error("silent", 0, 0, HR_ESTORE, "no answer within 0.2 s");
+    expect_error("stall,size=1000,at=10,etag=none", 0, 0, HR_ESTORE, "no byte within 0.4 s");
+    expect_error("silent", 0, 0, HR_ESTORE, "no answer within 0.4 s");
     expect_error("reset,at=-1", 0, 0, HR_ESTORE, "tries in");
 }
 
@@ -141,7 +141,7 @@ static void ignored_ranges_are_cut_out_of_the_whole(void)
     expect("ignore,size=100000", 0, 100000, 0, 100000);
     expect("ignore,size=100", -300, 0, 0, 100);
     expect_error("ignore,size=100", 50, 100, HR_EDATA, "has 100 bytes");
-    expect_error("ignore,size=18000000", 100, 10, HR_ESTORE, "ignores Range requests");
+    expect_error("ignore,claim=18000000", 100, 10, HR_ESTORE, "ignores Range requests");
 }
 
 static void wrong_ranges_are_refused(void)
@@ -172,21 +172,27 @@ static void compressed_answers_are_refused(void)
 
 static void surplus_bytes_never_reach_the_next_read(void)
 {
-    const char *const how[] = {"surplus,size=1000", "surplus,size=1000,late=30"};
     struct net *shared = net;
     net = net_new(&(struct net_options){0}, NULL); /* its connections are not for the other tests */
-    for (int i = 0; i < 2; i++) {
-        struct store *s = open_with(how[i], NULL);
-        for (int k = 0; k < 6; k++) {
-            struct got g = read_range(s, k % 2 ? "k" : "other", 100 + k, 200);
-            if (!check_eq(g.r.rc, 0))
-                printf("# %s, read %d: %s\n", how[i], k, g.r.error.text);
-            check(g.r.rc == 0 && liar_bytes(g.data, 100 + (uint64_t)k, 200, 1));
-            free(g.data);
-            usleep(i && k == 3 ? 50000 : 0);
-        }
-        store_unref(s);
+    struct store *s = open_with("surplus,size=1000", NULL);
+    for (int k = 0; k < 6; k++) { /* what comes with the body or just behind it: ranges tell */
+        struct got g = read_range(s, k % 2 ? "k" : "other", 100 + k, 200);
+        check_eq(g.r.rc, 0);
+        check(g.r.rc == 0 && liar_bytes(g.data, 100 + (uint64_t)k, 200, 1));
+        free(g.data);
     }
+    store_unref(s);
+    net_unref(net);
+    net = net_new(&(struct net_options){0}, NULL);
+    struct store *late = open_with("surplus,size=1000,late=1", NULL);
+    for (int k = 0; k < 3; k++) { /* what lies on a kept connection: seen before it is used */
+        struct got g = read_all(late, "k");
+        check(g.r.rc == 0 && g.r.size == 1000 && liar_bytes(g.data, 0, 1000, 1));
+        free(g.data);
+        usleep(150000);
+    }
+    check_eq(stat_of(late, "stale"), 2);
+    store_unref(late);
     net_unref(net);
     net = shared;
 }
@@ -264,7 +270,7 @@ static void retry_after_is_a_floor(void)
 static void a_slow_body_that_moves_is_left_alone(void)
 {
     struct store *s =
-        open_with("drip,size=1000,bytes=100,ms=60", NULL); /* 600 ms in all, time-outs are 200 ms */
+        open_with("drip,size=1000,bytes=100,ms=60", NULL); /* 600 ms in all, time-outs are 400 ms */
     struct got g = read_all(s, "k");
     check_eq(g.r.rc, 0);
     check_eq(stat_of(s, "requests"), 1);

@@ -105,7 +105,7 @@ static inline struct got read_all(struct store *s, const char *key)
 /* Quick waiting times. */
 #define QUICK                                                                                      \
     {                                                                                              \
-        .connect_ms = 500, .first_byte_ms = 200, .stall_ms = 200, .max_retries = 4,                \
+        .connect_ms = 800, .first_byte_ms = 400, .stall_ms = 400, .max_retries = 4,                \
         .retry_total_ms = 5000, .backoff_ms = 2, .backoff_max_ms = 20,                             \
         .retry_after_max_ms = 60000, .concurrency = 64, .concurrency_max = 256                     \
     }
