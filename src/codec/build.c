@@ -5,6 +5,7 @@
  * bytes) is checked; v2 has no such rule, its filters see bytes. Whatever is not known is refused here, by name. */
 #include "codec/step.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +122,7 @@ static bool int_of(const struct json *v, int64_t *out)
         *out = strtoll(v->string, &end, 10);
         return !*end;
     }
-    if (!json_is(v, JSON_DOUBLE) || !json_number(v, &d) || !(d > -0x1p53 && d < 0x1p53) ||
+    if (!json_is(v, JSON_DOUBLE) || !json_number(v, &d) || !(fabs(d) < 9007199254740992.0) ||
         d != (double)(int64_t)d)
         return false;
     *out = (int64_t)d;

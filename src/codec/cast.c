@@ -385,10 +385,10 @@ int make_cast_value(struct build *b, const struct codec_entry *self, const struc
     static const char *const roundings[] = {"nearest-even",     "towards-zero", "towards-positive",
                                             "towards-negative", "nearest-away", NULL};
     static const char *const ranges[] = {"error", "clamp", "wrap", NULL};
-    struct cast *c = build_alloc(b, 2 * sizeof *c), *encode = c + 1;
+    struct cast *c = build_alloc(b, sizeof *c), *encode = c ? build_alloc(b, sizeof *c) : NULL;
     struct dtype stored;
     int rounding, range;
-    if (!c)
+    if (!encode)
         return HR_ENOMEM;
     TRY(only_keys(b, "cast_value", config, keys));
     if (!json_get(config, "data_type"))

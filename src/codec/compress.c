@@ -132,7 +132,7 @@ static int bz2_stream(const uint8_t *src, size_t n, uint8_t *dst, size_t cap, si
         size_t want = n - *in, room = cap - *out;
         unsigned give = want > 1u << 30 ? 1u << 30 : (unsigned)want,
                  take = room > 1u << 30 ? 1u << 30 : (unsigned)room;
-        uint8_t spare; /* a full target may still have an end of stream to read */
+        uint8_t spare = 0; /* a full target may still have an end of stream to read */
         z.next_in = (char *)src + *in;
         z.avail_in = give;
         z.next_out = (char *)(take ? dst + *out : &spare);

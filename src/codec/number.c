@@ -339,14 +339,16 @@ void number_load_i64(enum hr_dtype t, bool swap, const void *src, size_t n, int6
     }                                                                                              \
     return
 
+#define TWO_63 9223372036854775808.0
+
 /* As cvttsd2si: everything that does not fit, NaN too, is INT64_MIN. */
 static inline int64_t truncated(double v)
 {
-    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
+    return v >= -TWO_63 && v < TWO_63 ? (int64_t)v : INT64_MIN;
 }
 static inline uint64_t truncated_unsigned(double v)
 {
-    return v >= 0x1p63 && v < 0x1p64 ? (uint64_t)v : (uint64_t)truncated(v);
+    return v >= TWO_63 && v < 2 * TWO_63 ? (uint64_t)v : (uint64_t)truncated(v);
 }
 
 void number_store_f64(enum hr_dtype t, bool swap, const double *v, size_t n, void *dst)

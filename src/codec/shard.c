@@ -134,12 +134,22 @@ static int shard_decode(const struct step *s, struct codec_context *x, const uin
 
 static const struct step_kind shard_kind = {.name = "sharding_indexed", .decode = shard_decode};
 
+/* Both forms of an inner chain may hold shards of their own. */
+static void text_fill(const struct codec_chain *c, const char *text, size_t n)
+{
+    struct shard_layout *l = c->whole;
+    if (!l)
+        return;
+    l->fill_text = text;
+    l->fill_text_size = n;
+    text_fill(l->inner, text, n);
+    if (l->shown.inner && l->shown.inner != l->inner)
+        text_fill(l->shown.inner, text, n);
+}
+
 void codec_chain_text_fill(struct codec_chain *c, const char *text, size_t n)
 {
-    for (struct shard_layout *l = c->whole; l; l = l->inner->whole) {
-        l->fill_text = text;
-        l->fill_text_size = n;
-    }
+    text_fill(c, text, n);
 }
 
 /* ---- building -------------------------------------------------------------------------------------------------------- */

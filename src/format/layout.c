@@ -356,6 +356,7 @@ const struct codec_chain *array_chunk_chain(const struct array *x, uint64_t chun
         return x->chain;
     if (codec_chain_v3(a, l->codecs, l->type, x->ndim, shape, l->fill, l->where, &chain, e) < 0)
         return NULL;
+    codec_chain_text_fill(chain, x->fill_text, x->fill_text_size);
     return chain;
 }
 

@@ -135,6 +135,7 @@ static int read_codecs(struct arena *a, const struct json *doc, const char *wher
     if (!json_is(l->codecs, JSON_ARRAY) || !l->codecs->size)
         return error_set(e, HR_EFORMAT, "%s: codecs must be a list of at least one codec", where);
     TRY(codec_chain_v3(a, l->codecs, &x->type, x->ndim, l->object, x->fill, where, &chain, e));
+    codec_chain_text_fill(chain, x->fill_text, x->fill_text_size);
     l->object_chain = chain;
     return 0;
 }

@@ -333,8 +333,8 @@ static void variable_length_fills_are_text(void)
 static void failed_allocations_are_errors(void)
 {
     static const char *const types[] = {
-        "{\"name\": \"struct\", \"configuration\": {\"fields\": [{\"name\": \"a\", \"data_type\": "
-        "\"r40\"}]}}",
+        ("{\"name\": \"struct\", \"configuration\": {\"fields\": [{\"name\": \"a\", \"data_type\": "
+         "\"r40\"}]}}"),
         "\"string\"", "{\"name\": \"numpy.datetime64\", \"configuration\": {\"unit\": \"ns\"}}"};
     static const char *const fills[] = {
         "\"AAAAAAA=\"", "\"a long string, longer than what is left in the block\"", "0"};
