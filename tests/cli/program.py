@@ -1,4 +1,4 @@
-"""Runs the installed `headrace` program, on a small archive made once."""
+"""Runs the installed `headrace` program (or the one HEADRACE_PROGRAM names), on a small archive made once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from pathlib import Path
 import numpy as np
 import zarr
 
-PROGRAM = shutil.which("headrace", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or "headrace"
+PROGRAM = (
+    os.environ.get("HEADRACE_PROGRAM")
+    or shutil.which("headrace", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    or "headrace"
+)
 
 
 def run(*words: object, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
