@@ -54,7 +54,8 @@ uint64_t order_rows(const struct order *o, uint64_t g, uint64_t t);
 uint64_t order_find(const struct order *o, uint64_t g, uint64_t row);
 
 /* Where row r of the whole sequence lies: the blocks of each stratum that come before (t, one per
- * stratum), and the rows before it in block t[at] of stratum `at`. r = all rows: the end. */
+ * stratum), and the rows before it in block t[at] of stratum `at` (offset 0: between blocks, and
+ * `at` says nothing). r = all rows: the end. */
 struct order_cut {
     uint64_t at, offset;
     uint64_t *t;

@@ -173,6 +173,23 @@ static void large_epochs_are_estimated(void)
         }
 }
 
+/* All blocks are looked at where there are few, and the first one has nothing before it. */
+static void few_large_blocks_are_counted(void)
+{
+    struct setup s;
+    setup_rows(&s, 400000, 10);
+    s.config.first = 7; /* the rows of its chunk before it belong to no sample of the split */
+    s.config.rows = 60;
+    s.config.block = 10000;
+    struct plan *p = setup_plan(&s);
+    struct plan_cost c;
+    check(!plan_cost(p, 0, &c, NULL) && !c.exact);
+    check_eq(plan_facts(p)->blocks, 4);
+    check_eq(c.distinct_chunks, 40000);
+    check_eq(c.chunk_reads, 40000);
+    plan_unref(p);
+}
+
 static void the_shuffle_is_judged_as_the_definition_does(void)
 {
     struct setup s;
@@ -228,6 +245,7 @@ int main(void)
     RUN(useful_bytes_are_those_of_the_samples);
     RUN(the_first_batch_is_this_ranks);
     RUN(large_epochs_are_estimated);
+    RUN(few_large_blocks_are_counted);
     RUN(the_shuffle_is_judged_as_the_definition_does);
     RUN(lack_of_memory_is_an_error_that_leaks_nothing);
     return t_done();
