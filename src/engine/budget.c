@@ -198,13 +198,15 @@ static bool constrained_try(const struct divide *d, uint64_t n, uint64_t lane, u
     return true;
 }
 
-/* Expected reads of a chunk, in 1/1024. */
+/* Expected reads of a chunk, in 1/1024. A single open batch is as bad as half of them again: reading then stops whenever
+ * the consumer has not yet taken the last one. */
 static uint64_t reads_of(const struct divide *d, const struct try *t)
 {
     uint64_t live = most(footprint_live(d->f, blocks_within(d, t->ahead + 1), 0), 1);
     uint64_t held = t->hold >= live ? 1024 : (uint64_t)(1024.0 * (double)t->hold / (double)live);
     uint64_t again = most(1024, least(d->plan->horizon, d->steps) * 1024 / t->max_open);
-    return held + (1024 - held) * again / 1024;
+    uint64_t reads = held + (1024 - held) * again / 1024;
+    return t->max_open == 1 && d->steps > 1 ? reads + reads / 2 : reads;
 }
 
 static bool constrained_best(const struct divide *d, uint64_t budget, struct try *best)

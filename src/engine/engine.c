@@ -1,7 +1,7 @@
 /* The state machine's two doors. engine_next offers, in this order: let go of what was dropped, hand over a finished
  * front batch, open the next batch, then jobs. So memory is always given back before it is asked for, and a batch that can
- * open opens before a job decides that its chunk must be held or read twice. Batches are planned no sooner than something
- * asks for them, so that the first reads of an epoch do not wait until the whole window is planned.
+ * open opens before a job decides that its chunk must be held or read twice. The window is kept full, but for the beginning
+ * of an epoch: there a batch is planned no sooner than something asks for it, so that the first reads need not wait.
  *
  * Slots are the places of open and finished batches; a slot is free again when its batch was taken. */
 #include "engine/engine.h"
@@ -144,7 +144,7 @@ int engine_start(struct engine *g, uint64_t epoch, uint64_t step, struct hr_erro
     TRY(window_seek(&g->window, epoch, step, e));
     g->epoch = epoch;
     g->running = true;
-    g->late_clean = false;
+    g->steady = g->late_clean = false;
     stats_note(g);
     return 0;
 }
@@ -210,9 +210,13 @@ int engine_next(struct engine *g, struct action *out)
         found = true;
     }
     while (!found && more) {
-        found = finish_next(g, out) || open_next(g, out) || job_next(g, out);
+        found = finish_next(g, out);
+        while (!found && g->steady && window_plan(&g->window))
+            g->late_clean = false;
+        found = found || open_next(g, out) || job_next(g, out);
         more = !found && window_plan(&g->window);
         g->late_clean &= !more;
+        g->steady |= !found && !more;
     }
     stats_note(g);
     return found;

@@ -1,7 +1,8 @@
 /* A block runs over `extent` sample ids and starts where the anchor's box starts a chunk; a part that takes `count` steps
- * touches extent + count - 1 indices of its array. Where the block's borders fall on the array's chunk borders and count
- * is 1, that is a whole number of cells and none is shared with a neighbour; otherwise one more, and the cells at both
- * ends are shared. Arrays whose chunks are longer than a block are the same formula: one or two cells, all shared. */
+ * touches extent + count - 1 indices of its array. Where the block's borders fall on the array's chunk borders and all
+ * parts take the same one step, that is a whole number of cells and none is shared with another block; otherwise one more,
+ * and as many as the steps of all parts together span are shared at both ends. Arrays whose chunks are longer than a block
+ * are the same formula: one or two cells, all shared. */
 #include "engine/footprint.h"
 
 #include "base/mem.h"
@@ -105,6 +106,7 @@ static void part_add(struct footprint *f, const struct plan *p, int part, struct
             .used = true, .decoded = a->decoded, .grid = a->grid[d], .chunks = 1};
         to->ticket = plus(plus(a->bound, a->direct ? 0 : a->decoded), a->scratch);
         to->stride = plan_part_chunk_stride(p, part);
+        to->meets = true;
         for (int i = 0; i < a->ndim; i++)
             to->chunks = times(to->chunks, a->grid[i]);
         *hull = s;
@@ -114,7 +116,7 @@ static void part_add(struct footprint *f, const struct plan *p, int part, struct
     uint64_t all = to->chunks / (to->grid ? to->grid : 1);
     to->cross = least(plus(to->cross, cross), all);
     to->cells += aligned ? f->extent / cell : cells_of(f->extent + steps - 1, cell);
-    to->shared += aligned ? 0 : 2 * cells_of(steps, cell);
+    to->meets &= aligned;
     f->needs = plus(f->needs, plan_part_chunks_max(p, part));
 }
 
@@ -123,7 +125,7 @@ static void array_close(struct footprint *f, struct footprint_array *a, const st
 {
     uint64_t width = (uint64_t)(hull->to - hull->from);
     a->cells = least(least(a->cells, cells_of(f->extent + width - 1, cell)), a->grid);
-    a->shared = least(a->shared, a->cells);
+    a->shared = a->meets && width == 1 ? 0 : least(2 * cells_of(width, cell), a->cells);
     a->split = least(cells_of(split_rows + width - 1, cell), a->grid);
     uint64_t block = times(a->cells, a->cross), split = times(a->split, a->cross);
     f->block_chunks = plus(f->block_chunks, block);

@@ -9,6 +9,7 @@
 
 struct footprint_array {
     bool used;
+    bool meets;       /* block borders fall on its chunk borders */
     uint64_t ticket;  /* bytes a job of one chunk reserves: stored bound + decoded + scratch */
     uint64_t decoded; /* bytes of a chunk */
     uint64_t stride;  /* chunk numbers between neighbours along the sample axis */

@@ -26,6 +26,7 @@ struct engine {
     uint64_t epoch;
     uint32_t *slot_step; /* by slot: the open batch's step; SLOT_FREE; SLOT_FINISHED */
     bool running;        /* between start and stop */
+    bool steady;         /* the window was full once since the start */
     bool late_clean;     /* no late chunk can be granted until something changes */
 };
 #define SLOT_FREE     NONE

@@ -83,15 +83,18 @@ static enum mode ready_mode(struct engine *g, const struct entry *n)
 static enum mode late_mode(struct engine *g, const struct entry *n)
 {
     const struct engine_facts *f = &g->budget.facts;
-    uint32_t front = g->window.front;
+    const struct window *w = &g->window;
+    bool oldest = n->first == w->front && w->front < w->open_end;
     bool starved =
-        !g->ledger.finished; /* the consumer has nothing to take: waiting for it is in vain */
+        !g->ledger.finished; /* the consumer has nothing to take: no use to wait for it */
+    if (n->failed && n->first >= w->open_end)
+        return MODE_WAIT;
     if (!f->keeps && n->last - n->first + f->ahead < f->max_open)
-        return n->first == front && starved ? MODE_DUE : MODE_WAIT;
+        return oldest && starved ? MODE_DUE : MODE_WAIT;
     enum hold_answer answer = hold_ask(g, n);
     if (answer != HOLD_NO)
         return answer == HOLD_YES ? MODE_HOLD : MODE_EVICT;
-    return n->first == front && (starved || n->last - front >= f->max_open) ? MODE_DUE : MODE_WAIT;
+    return oldest && (starved || n->last - w->front >= f->max_open) ? MODE_DUE : MODE_WAIT;
 }
 
 static uint32_t late_end(const struct engine *g)

@@ -42,10 +42,11 @@ struct entry {
     uint32_t hold;       /* number under which it is (or will be) held, or NONE */
     uint32_t prev, next; /* in its list */
     uint32_t hash;
-    uint8_t state; /* enum chunk_state */
-    uint8_t list;  /* enum chunk_list */
-    bool due;      /* its job serves what is due, though it was known to be needed again */
-    bool seen;     /* was let go in that way, or evicted: its next read is a second one */
+    uint8_t state;   /* enum chunk_state */
+    uint8_t list;    /* enum chunk_list */
+    bool due : 1;    /* its job serves what is due, though it was known to be needed again */
+    bool seen : 1;   /* was let go in that way, or evicted: its next read is a second one */
+    bool failed : 1; /* could not be had: not to be read ahead again */
 };
 
 struct table {

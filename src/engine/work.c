@@ -87,6 +87,7 @@ static void chunk_read(struct engine *g, struct entry *n, bool failed)
     if (n->hold != NONE && failed)
         hold_cancel(g, n);
     n->state = held ? CHUNK_HELD : CHUNK_WANTED;
+    n->failed = failed;
     if (failed)
         return;
     g->stats.chunks_read++;
@@ -144,6 +145,7 @@ int job_larger(struct engine *g, const struct event *v, struct hr_error *e)
                          (unsigned long long)n->chunk, (unsigned long long)v->bytes);
     for (uint32_t i = 0; i < job->n; i++)
         chunk_undo(g, job, i);
+    n->failed = !fits;
     if (fits)
         n->stored = v->bytes;
     else if (!job->orphan)

@@ -139,6 +139,9 @@ static int books_check(struct sim *m, struct hr_error *e)
     MUST(stats->delivered_extra == (m->delivered > 1 ? m->delivered - 1 : 0),
          "delivered_extra %llu, should be %u", (unsigned long long)stats->delivered_extra,
          m->delivered > 1 ? m->delivered - 1 : 0);
+    char line[48]; /* shorter than most of what it has to say */
+    engine_explain(m->g, line, sizeof line);
+    MUST(line[0] && strlen(line) < sizeof line, "the engine does not explain itself");
     return engine_check(m->g, e);
 }
 
@@ -245,6 +248,8 @@ static int do_work(struct sim *m, const struct action *a, struct hr_error *e)
                  "a piece for a wrong row");
             s->writers++;
         }
+        MUST(c->n_pieces || c->hold != ENGINE_NO_HOLD, "chunk %llu is read for nobody",
+             (unsigned long long)c->chunk);
         if (c->hold == ENGINE_NO_HOLD)
             continue;
         MUST(c->hold < m->n_holds, "held chunk number %u", c->hold);

@@ -181,14 +181,14 @@ static int order_draw(struct world *w, int64_t first, int64_t last)
     c->shuffle = shuffles[rng_below(r, 5)];
     c->remainder = remainders[rng_below(r, 4)];
     c->seed = rng_next(r);
-    c->spread = rng_range(r, 1, 6);
+    c->spread = rng_range(r, 1, c->axis > 200 ? 16 : 6);
     c->block = rng_range(r, 1, 4);
     c->world = rng_chance(r, 70) ? 1 : rng_range(r, 2, 3);
     c->rank = rng_below(r, c->world);
     c->streams = c->world * (rng_chance(r, 70) ? 1 : 2);
     if (c->remainder == HR_SHORT)
         c->world = c->streams = 1, c->rank = 0;
-    c->rows = rng_range(r, 1, 6) * (c->streams / c->world);
+    c->rows = rng_range(r, 1, c->axis > 200 ? 16 : 6) * (c->streams / c->world);
     return rng_chance(r, 15) ? filter_draw(w, (int64_t)c->first, (int64_t)c->last) : 0;
 }
 
@@ -197,8 +197,8 @@ int world_init(struct world *w, uint64_t seed, struct hr_error *e)
     memset(w, 0, sizeof *w);
     w->rng.key = keyed_mix(seed, 1);
     struct plan_config *c = &w->config;
-    uint64_t axis =
-        rng_chance(&w->rng, 80) ? rng_range(&w->rng, 8, 60) : rng_range(&w->rng, 60, 160);
+    static const uint64_t longest[] = {60, 60, 60, 60, 60, 60, 60, 160, 160, 600};
+    uint64_t axis = rng_range(&w->rng, 8, longest[rng_below(&w->rng, 10)]);
     c->arrays = w->arrays;
     c->views = w->views;
     c->parts = w->parts;
