@@ -124,8 +124,8 @@ def _stream(earth: Path, epochs: int, console: Console) -> list[Run]:
         console.print("  " + repr(loader.plan()).replace("\n", "\n  "), markup=False, soft_wrap=True)
         runs.append(stream(loader, Run("from the directory", "local files"), epochs, idle, console))
     with Server(earth.parent) as server, _loader(f"{server.url}/{earth.name}") as loader:
-        title = f"over HTTP from {server.kind.split()[0]}"
-        runs.append(stream(loader, Run(title, f"loopback HTTP ({server.kind.split()[0]})"), epochs, idle, console))
+        run = Run(f"over HTTP from {server.kind}", f"loopback HTTP, {server.kind}")
+        runs.append(stream(loader, run, epochs, idle, console))
     return runs
 
 
@@ -140,8 +140,8 @@ def _prove(folder: Path, earth: Path, quick: bool, console: Console) -> dict[str
 
 
 def _summary(runs: list[Run], facts: dict[str, Any], console: Console) -> None:
-    table = Table(box=None, padding=(0, 2))
-    table.add_column("")
+    table = Table(box=None, padding=(0, 1, 0, 2))
+    table.add_column("", no_wrap=True)
     for title in ("samples/s", "into tensors", "first batch", f"peak of {BUDGET}"):
         table.add_column(title, justify="right")
     for run in runs:
@@ -156,7 +156,8 @@ def _summary(runs: list[Run], facts: dict[str, Any], console: Console) -> None:
         console.print(
             f"  [green]✔[/green] killed after step {facts['before']} of {facts['steps']}, resumed on "
             f"{facts['ranks_after']} processes from {facts['state_bytes']} bytes: {facts['delivered']:,} samples, each "
-            "exactly once, in the same batches as without the kill"
+            "exactly once, in the same batches as without the kill",
+            soft_wrap=True,
         )
     else:
         console.print(

@@ -39,7 +39,7 @@ class Server:
     def __init__(self, folder: Path, nginx: bool = True) -> None:
         self._folder = folder.resolve()
         self._nginx = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") if nginx else None
-        self.kind = "nginx" if self._nginx else "Python's http.server with ranges"
+        self.kind = "nginx" if self._nginx else "Python"
 
     def __enter__(self) -> Server:
         with socket.socket() as free:
