@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Order version 1 by its definition (docs/internals/order.md), without the library: every block, lane and key is laid out and
-sorted, nothing is bisected or inverted. Holds each line of order_v1.inc against it.
+"""Order version 1 by its definition (docs/internals/order.md), without the library.
+
+Every block, lane and key is laid out and sorted; nothing is bisected or inverted. Holds each line of order_v1.inc
+against it.
 
     order_model.py [order_v1.inc]            # exits 1 if a hash differs
     order_model.py --write order_v1.inc      # before a version is released: put the hashes in
@@ -104,7 +106,7 @@ def spread_stream(sizes, spread, key, number, low, high):
     lanes, begin = {}, 0
     for b, g in block_sequence(sizes, spread, key):
         inside = range(max(low - begin, 0), min(high - begin, sizes[b]))
-        if len(inside):
+        if inside:
             rows = permutation(mix(key, ROWS, b), sizes[b])
             lanes.setdefault(g, []).append([first[b] + rows[r] for r in inside])
         begin += sizes[b]
@@ -129,8 +131,11 @@ def stream_range(n, streams, remainder, c):
 
 def epoch_rows(case):
     """(id, valid) of an epoch, global batch after global batch."""
-    ids = [i for i in range(case["first"], case["last"])
-           if not case["keep"] or ((i * 2654435761 & M64) >> 7) % 3 < case["keep"]]
+    ids = [
+        i
+        for i in range(case["first"], case["last"])
+        if not case["keep"] or ((i * 2654435761 & M64) >> 7) % 3 < case["keep"]
+    ]
     sizes = {}
     for i in ids:
         block = (i + case["start"]) // case["cell"]
@@ -167,7 +172,21 @@ def fnv(rows):
     return h
 
 
-NAMES = "axis cell start first last keep shuffle remainder spread streams batch seed epoch".split()
+NAMES = [
+    "axis",
+    "cell",
+    "start",
+    "first",
+    "last",
+    "keep",
+    "shuffle",
+    "remainder",
+    "spread",
+    "streams",
+    "batch",
+    "seed",
+    "epoch",
+]
 
 
 def main():
