@@ -104,6 +104,24 @@ static void blosc_frames_of_every_form_scatter_as_they_decode(void)
     check_eq(bad, 0);
 }
 
+/* Blocks of 128 items and more have a stream per plane, the last short block has one. */
+static void streams_are_split_from_128_items_on(void)
+{
+    uint8_t data[8 * 129 * 2 + 40], out[sizeof data];
+    fill_data(data, sizeof data, 8);
+    for (uint32_t items = 127; items <= 129; items++) {
+        struct frame_options o = {
+            .width = 8, .blocksize = 8 * items, .inner = FRAME_LZ4, .shuffle = true};
+        size_t size;
+        uint8_t *frame = frame_write(&o, data, sizeof data, &size);
+        struct codec_chain *c = chain_of("{\"id\":\"blosc\"}", NULL, "|u1", sizeof data);
+        check_eq(codec_chain_decode(c, context, frame, size, out, NULL), 0);
+        check(!memcmp(out, data, sizeof data));
+        free(frame);
+    }
+    arena_dispose(&arena);
+}
+
 /* Whatever the last step is: nothing, a view, a decompressor, a shuffle, a step in place. */
 static void every_other_chain_scatters_as_it_decodes(void)
 {
@@ -215,6 +233,7 @@ int main(void)
 {
     context = codec_context_new();
     RUN(blosc_frames_of_every_form_scatter_as_they_decode);
+    RUN(streams_are_split_from_128_items_on);
     RUN(every_other_chain_scatters_as_it_decodes);
     RUN(runs_that_make_one_place_decode_there);
     RUN(no_runs_are_nothing_to_do);
