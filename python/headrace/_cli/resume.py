@@ -55,10 +55,10 @@ class Proof:
 
     def __init__(self, folder: Path, archive: Path, quick: bool) -> None:
         self.folder, self.archive = folder, str(archive)
-        self.seconds = 0.005 if quick else 0.012
         self.whole = [sorted(self._ids(b)) for b in loader_of(self.archive, 0, 1)]
         self.steps = len(self.whole)
         self.killed_at = self.steps * 2 // 5
+        self.seconds = (1.6 if quick else 3.0) / self.steps  # a step: long enough for the kill to fall in mid-epoch
         self.state: dict[str, Any] = {}
         self.before: list[list[int]] = []
         self.after: list[list[int]] = []
