@@ -26,7 +26,7 @@ struct divide { /* what stays the same over all tries */
 struct
 try { /* one division */
     bool push, keep;
-    uint64_t max_open, ahead, window, slots, ring;
+    uint64_t max_open, ahead, window, slots;
     uint64_t lane, work, hold, tables;
 };
 
@@ -117,8 +117,7 @@ static struct try try_way(const struct divide *d, enum way way, uint64_t ahead, 
     uint64_t known = t.keep ? ahead : d->plan->horizon;
     t.max_open = least(t.push ? plus(d->plan->horizon, ahead) : ahead + 1, d->steps);
     t.window = least(plus(t.max_open, known), d->steps);
-    t.ring = ahead > 1 ? 2 : 1;
-    t.slots = plus(t.max_open, t.ring);
+    t.slots = plus(t.max_open, ahead > 1 ? 2 : 1);
     t.lane = lean ? d->f->ticket : d->lane;
     t.work =
         lean ? d->f->ticket : most(times(d->f->ticket, 2), d->work / most(d->ahead / ahead, 1));
@@ -175,7 +174,7 @@ static uint64_t comfortable_of(const struct divide *d)
 static bool constrained_try(const struct divide *d, uint64_t n, uint64_t lane, uint64_t budget,
                             struct try *t)
 {
-    *t = (struct try){.max_open = n, .slots = n, .ring = 1, .ahead = 1, .lane = lane};
+    *t = (struct try){.max_open = n, .slots = n, .ahead = 1, .lane = lane};
     uint64_t low = n, high = least(plus(n, d->plan->horizon), d->steps);
     t->window = low;
     t->tables = tables_of(d, t);
@@ -286,7 +285,7 @@ int budget_divide(struct budget *b, const struct plan *p, const struct footprint
     struct divide d = {.plan = plan_facts(p), .f = f, .c = c, .per_batch = f->needs};
     d.steps = most(d.plan->steps, 1);
     wishes(&d);
-    struct try t = {.max_open = 1, .window = 1, .slots = 1, .ring = 1, .lane = f->ticket};
+    struct try t = {.max_open = 1, .window = 1, .slots = 1, .lane = f->ticket};
     t.tables = tables_of(&d, &t);
     TRY(limits_check(&d, p, &t, e));
     uint64_t minimum = sum_of(&d, &t);
@@ -297,7 +296,6 @@ int budget_divide(struct budget *b, const struct plan *p, const struct footprint
                          (unsigned long long)c->budget, (unsigned long long)minimum);
     uint64_t needs = t.window * d.per_batch, entries = entries_of(&d, &t);
     *b = (struct budget){.slots = (uint32_t)t.slots,
-                         .ring = (uint32_t)t.ring,
                          .entries = (uint32_t)entries,
                          .jobs = (uint32_t)jobs_of(c),
                          .idle = t.keep ? (uint32_t)least(f->split_chunks, entries) : 0,

@@ -18,7 +18,6 @@
 struct budget {
     struct engine_facts facts;
     uint32_t slots;                    /* open and finished batches together */
-    uint32_t ring;                     /* finished ones at which nothing opens (R6) */
     uint32_t entries;                  /* of the table of chunks */
     uint32_t jobs;                     /* at once */
     uint32_t idle;                     /* chunks kept without a known need, at most */

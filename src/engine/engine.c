@@ -1,7 +1,7 @@
 /* The state machine's two doors. engine_next offers, in this order: let go of what was dropped, hand over a finished
  * front batch, open the next batch, then jobs. So memory is always given back before it is asked for, and a batch that can
- * open opens before a job decides that its chunk must be held or read twice. The window is kept full, but for the beginning
- * of an epoch: there a batch is planned no sooner than something asks for it, so that the first reads need not wait.
+ * open opens before a job decides that its chunk must be held or read twice. The first reads of an epoch do not wait until
+ * the whole window is planned (work_next).
  *
  * Slots are the places of open and finished batches; a slot is free again when its batch was taken. */
 #include "engine/engine.h"
@@ -177,8 +177,7 @@ static bool open_next(struct engine *g, struct action *out)
 {
     struct window *w = &g->window;
     const struct ledger *l = &g->ledger;
-    if (l->open >= g->budget.facts.max_open || l->finished >= g->budget.ring ||
-        l->open + l->finished >= l->slots)
+    if (l->open >= g->budget.facts.max_open || l->open + l->finished >= l->slots)
         return false;
     if (w->open_end == w->end && !window_plan(w))
         return false;
@@ -201,23 +200,37 @@ static bool open_next(struct engine *g, struct action *out)
     return true;
 }
 
+static bool plan_more(struct engine *g)
+{
+    bool more = window_plan(&g->window);
+    g->late_clean &= !more;
+    g->steady |= !more;
+    return more;
+}
+
+/* At the beginning of an epoch a batch is planned when something asks for it, and one more after each job, until the window
+ * is full; from then on it is kept full. */
+static bool work_next(struct engine *g, struct action *out)
+{
+    bool found;
+    while (g->steady && plan_more(g))
+        ;
+    do
+        found = open_next(g, out) || job_next(g, out);
+    while (!found && plan_more(g));
+    if (found && out->kind != ACTION_OPEN && !g->steady)
+        plan_more(g);
+    return found;
+}
+
 int engine_next(struct engine *g, struct action *out)
 {
     *out = (struct action){0};
-    bool found = false, more = g->running;
-    if (hold_next_drop(g, &out->hold)) {
+    bool found = hold_next_drop(g, &out->hold);
+    if (found)
         out->kind = ACTION_DROP;
-        found = true;
-    }
-    while (!found && more) {
-        found = finish_next(g, out);
-        while (!found && g->steady && window_plan(&g->window))
-            g->late_clean = false;
-        found = found || open_next(g, out) || job_next(g, out);
-        more = !found && window_plan(&g->window);
-        g->late_clean &= !more;
-        g->steady |= !found && !more;
-    }
+    else if (g->running)
+        found = finish_next(g, out) || work_next(g, out);
     stats_note(g);
     return found;
 }

@@ -71,6 +71,7 @@ static void reclaim(struct ring *r)
 
 void *ring_take(struct ring *r, size_t n)
 {
+    n = n ? n : 1; /* an empty block has a header too */
     if (n > ring_room(r))
         return NULL;
     size_t size = round8(n) + HEADER;

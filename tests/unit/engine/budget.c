@@ -1,0 +1,125 @@
+/* How the budget is divided, and what a refusal says. */
+#include "engine/budget.h"
+
+#include "tiny.h"
+
+static const struct tiny archive = {
+    .samples = 400, .chunk = 10, .rows = 8, .shuffle = HR_SHUFFLE_SPREAD};
+
+static struct engine_facts facts_of(struct tiny t, struct engine_config c, int *rc,
+                                    struct hr_error *e)
+{
+    struct engine *g = NULL;
+    struct plan *p = tiny_plan(t);
+    struct engine_facts f = {0};
+    *rc = engine_open(p, &c, &g, e);
+    if (g)
+        f = *engine_facts(g);
+    engine_free(g);
+    plan_unref(p);
+    return f;
+}
+
+static struct engine_facts facts_at(uint64_t budget)
+{
+    int rc;
+    struct engine_facts f = facts_of(archive, tiny_config(budget), &rc, NULL);
+    check_eq(rc, 0);
+    return f;
+}
+
+static void the_minimum_is_accepted_and_one_byte_less_is_not(void)
+{
+    struct hr_error e = {0};
+    int rc;
+    uint64_t minimum = facts_at(1u << 30).minimum;
+    struct engine_facts f = facts_at(minimum);
+    check_eq(f.minimum, minimum);
+    check_eq(f.max_open, 1);
+    check_eq(f.tables + f.lane + 2 * f.batch, minimum);
+    facts_of(archive, tiny_config(minimum - 1), &rc, &e);
+    check_eq(rc, HR_EBUDGET);
+}
+
+static void a_refusal_names_the_numbers_and_the_ways_out(void)
+{
+    struct hr_error e = {0};
+    char need[40];
+    int rc;
+    snprintf(need, sizeof need, "%llu bytes", (unsigned long long)facts_at(1u << 30).minimum);
+    facts_of(archive, tiny_config(1000), &rc, &e);
+    check_has(e.text, "1000 bytes");
+    check_has(e.text, need);
+    check_has(e.text, "2 batches of");
+    check_has(e.text, "raise memory=");
+}
+
+static void nothing_is_read_again_from_comfortable_on(void)
+{
+    uint64_t comfortable = facts_at(1u << 30).comfortable;
+    check(facts_at(comfortable).window > 1);
+    for (uint64_t budget = comfortable; budget < 4 * comfortable; budget += comfortable / 7) {
+        struct engine_config c = tiny_config(budget);
+        struct engine *g = tiny_engine(archive, &c);
+        check_eq(tiny_run(g, ACTION_FINISH), 50);
+        check_eq(engine_stats(g)->chunks_read, 40);
+        engine_free(g);
+    }
+}
+
+static void plenty_pushes_and_keeps_only_when_asked(void)
+{
+    int rc;
+    struct engine_config c = tiny_config(1u << 30);
+    struct engine_facts f = facts_of(archive, c, &rc, NULL);
+    check(f.push && !f.keeps);
+    c.keep = true;
+    f = facts_of(archive, c, &rc, NULL);
+    check(!f.push && f.keeps);
+    c.budget = 300000; /* the archive alone is 400,000 */
+    check(!facts_of(archive, c, &rc, NULL).keeps);
+}
+
+static void read_ahead_follows_what_is_in_flight(void)
+{
+    int rc;
+    struct engine_config c = tiny_config(1u << 30);
+    uint32_t local = facts_of(archive, c, &rc, NULL).ahead;
+    c.remote = true;
+    c.fetches = 32;
+    check(facts_of(archive, c, &rc, NULL).ahead > local);
+    c.ahead = 3;
+    check_eq(facts_of(archive, c, &rc, NULL).ahead, 3);
+}
+
+static void tables_take_an_eighth_at_most(void)
+{
+    for (uint64_t budget = 100000; budget < 10000000; budget *= 2) {
+        struct engine_facts f = facts_at(budget);
+        check(f.window == 1 || f.tables <= budget / 8);
+        check(f.window >= f.max_open);
+    }
+}
+
+static void more_memory_never_opens_fewer_batches_below_comfort(void)
+{
+    uint64_t comfortable = facts_at(1u << 30).comfortable;
+    uint32_t before = 0;
+    for (uint64_t budget = facts_at(1u << 30).minimum; budget < comfortable; budget += 2000) {
+        struct engine_facts f = facts_at(budget);
+        check(f.max_open >= before || f.max_open > 1);
+        before = f.max_open;
+    }
+}
+
+int main(void)
+{
+    RUN(the_minimum_is_accepted_and_one_byte_less_is_not);
+    RUN(a_refusal_names_the_numbers_and_the_ways_out);
+    RUN(nothing_is_read_again_from_comfortable_on);
+    RUN(plenty_pushes_and_keeps_only_when_asked);
+    RUN(read_ahead_follows_what_is_in_flight);
+    RUN(tables_take_an_eighth_at_most);
+    RUN(more_memory_never_opens_fewer_batches_below_comfort);
+    return t_done();
+}
