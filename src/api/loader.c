@@ -3,7 +3,10 @@
  * The position belongs to the consumer: what it has received, not what is under way. Setting it (set_epoch, rewind, a
  * state) only notes it; the driver is sent there by the next call that wants a batch, so that positions can be set at no
  * cost. The end of an epoch is an answer of its own, after which the next epoch starts by itself. A failed batch is answered
- * again and again until the position is set anew: nothing is ever skipped in silence. */
+ * again and again until the position is set anew: nothing is ever skipped in silence.
+ *
+ * Chunks are kept over epochs (where the budget holds all of them) from the second epoch on: to fill fresh memory with them
+ * costs a good part of an epoch, which is a waste where there is only one. */
 #include "api/loader.h"
 
 #include <inttypes.h>
@@ -70,7 +73,6 @@ static void engine_configure(const struct wiring *w, const struct hr_loader_opti
     g->fetches = FETCHES;
     g->job_bytes = JOB_BYTES;
     g->job_chunks = JOB_CHUNKS;
-    g->keep = true;
 }
 
 static void release_wiring(void *w)
@@ -80,7 +82,7 @@ static void release_wiring(void *w)
 }
 
 static int build_driver(struct wiring *w, const struct hr_loader_options *o, struct plan *plan,
-                        struct driver **driver, struct hr_error *e)
+                        struct driver *before, struct driver **driver, struct hr_error *e)
 {
     struct driver_config c = {.plan = plan,
                               .store = archive_store(w->samples->archive),
@@ -91,7 +93,9 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
                               .log = runtime_log,
                               .release = release_wiring,
                               .arg = w,
-                              .process = runtime_process()};
+                              .process = runtime_process(),
+                              .pool = before ? driver_pool(before) : NULL,
+                              .engine.keep = before != NULL};
     TRY(batch_layout_new(w->tensors, w->samples->n_views, plan_facts(plan)->rows, &c.layout, e));
     int rc = runtime_workers(&c.workers, e);
     if (rc >= 0) {
@@ -120,7 +124,7 @@ int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
     if (resumed)
         rc = state_check(resumed, *plan, true, e);
     if (rc >= 0)
-        rc = build_driver(w, o, *plan, driver, e);
+        rc = build_driver(w, o, *plan, NULL, driver, e);
     if (rc < 0) {
         plan_unref(*plan);
         wiring_free(w);
@@ -142,7 +146,6 @@ int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, stru
     l->refs = 1;
     l->process = *runtime_process();
     l->options = *o;
-    l->opened_ns = clock_ns();
     int rc = loader_build(s, o, NULL, &l->engine.plan, &l->engine.driver, e);
     if (rc < 0) {
         mem_free(l);
@@ -173,11 +176,46 @@ int loader_engine(struct hr_loader *l, struct plan **plan, struct driver **drive
     return 0;
 }
 
+/* Sums; what describes the present is left as it is. */
+static void add_stats(struct driver_stats *to, const struct driver_stats *s)
+{
+    to->read_bytes += s->read_bytes;
+    to->decoded_bytes += s->decoded_bytes;
+    to->chunks_missing += s->chunks_missing;
+    to->chunks_masked += s->chunks_masked;
+    to->chunks_failed += s->chunks_failed;
+    to->index_reads += s->index_reads;
+    to->read_ns += s->read_ns;
+    to->decode_ns += s->decode_ns;
+    to->wait_ns += s->wait_ns;
+    to->batches += s->batches;
+    to->rows += s->rows;
+    to->engine.jobs += s->engine.jobs;
+    to->engine.chunks_read += s->engine.chunks_read;
+    to->engine.chunks_reread += s->engine.chunks_reread;
+    to->engine.chunks_pushed += s->engine.chunks_pushed;
+    to->engine.chunks_held += s->engine.chunks_held;
+    to->engine.chunks_kept_hits += s->engine.chunks_kept_hits;
+}
+
+int loader_stats(struct hr_loader *l, struct driver_stats *out, struct hr_error *e)
+{
+    TRY(loader_check(l, e));
+    pthread_mutex_lock(&l->mutex);
+    driver_stats(l->engine.driver, out);
+    add_stats(out, &l->past);
+    pthread_mutex_unlock(&l->mutex);
+    return 0;
+}
+
 void loader_replace(struct hr_loader *l, struct plan *plan, struct driver *driver)
 {
     pthread_mutex_lock(&l->mutex);
     struct plan *old_plan = l->engine.plan;
     struct driver *old = l->engine.driver;
+    struct driver_stats done;
+    driver_stats(old, &done);
+    add_stats(&l->past, &done);
     l->engine.plan = plan;
     l->engine.driver = driver;
     bool closed = l->closed;
@@ -229,6 +267,28 @@ void hr_loader_unref(struct hr_loader *l)
     mem_free(l);
 }
 
+/* From the second epoch on: a driver that keeps all chunks, if they fit. What cannot be had is done without. */
+static void keep_chunks(struct hr_loader *l)
+{
+    struct wiring *w;
+    struct driver *driver;
+    l->consumer.kept = true;
+    if (wiring_new(l->samples, &l->options, &w, NULL) < 0)
+        return;
+    if (build_driver(w, &l->options, l->engine.plan, l->engine.driver, &driver, NULL) < 0) {
+        wiring_free(w);
+        return;
+    }
+    bool keeps = driver_facts(driver)->keeps;
+    driver_pass_on(keeps ? l->engine.driver : driver);
+    if (keeps) {
+        loader_replace(l, plan_ref(l->engine.plan), driver);
+    } else {
+        driver_close(driver);
+        driver_unref(driver);
+    }
+}
+
 /* ---- consuming ---------------------------------------------------------------------------------------------------------- */
 
 /* Errors after which the same call may go on. */
@@ -250,9 +310,12 @@ int hr_loader_poll(struct hr_loader *l, int64_t timeout_ms, int (*interrupted)(v
     }
     if (l->consumer.step >= plan_steps(l->engine.plan, l->consumer.epoch)) {
         loader_move(l, l->consumer.epoch + 1, 0);
+        l->consumer.repeats = true;
         return 0;
     }
     if (!l->consumer.started) {
+        if (l->consumer.repeats && !l->consumer.kept)
+            keep_chunks(l);
         pthread_mutex_lock(&l->mutex);
         l->first_ns = l->first_ns ? l->first_ns : clock_ns();
         pthread_mutex_unlock(&l->mutex);

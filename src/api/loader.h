@@ -32,10 +32,13 @@ struct hr_loader {
         uint64_t epoch, step;   /* the next batch that it has not received */
         bool started;           /* the driver is on its way to it */
         struct hr_error failed; /* answered until the position is set anew */
+        bool repeats;           /* a whole epoch was consumed */
+        bool kept;              /* keeping chunks over epochs was tried */
     } consumer;
-    pthread_mutex_t mutex;        /* `engine` is replaced when a state brings other options */
-    bool closed;                  /* under it */
-    uint64_t opened_ns, first_ns; /* … when it was opened, and first asked for a batch */
+    pthread_mutex_t mutex;    /* `engine` is replaced when a state brings other options */
+    bool closed;              /* under it, as is the rest */
+    uint64_t first_ns;        /* when a batch was first asked for */
+    struct driver_stats past; /* of drivers before this one */
     struct {
         struct plan *plan;
         struct driver *driver;
@@ -49,6 +52,8 @@ int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
 /* References to what is there now; HR_EFORK in a forked child. */
 int loader_engine(struct hr_loader *l, struct plan **plan, struct driver **driver,
                   struct hr_error *e);
+/* What all drivers of the loader have done. */
+int loader_stats(struct hr_loader *l, struct driver_stats *out, struct hr_error *e);
 int loader_check(const struct hr_loader *l, struct hr_error *e);
 /* From now on these; the position is set. */
 void loader_replace(struct hr_loader *l, struct plan *plan, struct driver *driver);

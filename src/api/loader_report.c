@@ -262,7 +262,7 @@ int hr_loader_stats_json(struct hr_loader *l, char **json, struct hr_error *e)
     pthread_mutex_lock(&l->mutex);
     uint64_t first = l->first_ns;
     pthread_mutex_unlock(&l->mutex);
-    driver_stats(driver, &s);
+    int rc = loader_stats(l, &s, e);
     double seconds = first ? (double)(clock_ns() - first) / 1e9 : 0;
     buf_init(&b);
     buf_putc(&b, '{');
@@ -286,5 +286,8 @@ int hr_loader_stats_json(struct hr_loader *l, char **json, struct hr_error *e)
     buf_puts(&b, "}");
     driver_unref(driver);
     plan_unref(plan);
-    return finish(&b, json, e);
+    if (rc >= 0)
+        return finish(&b, json, e);
+    buf_dispose(&b);
+    return rc;
 }

@@ -55,7 +55,7 @@ static int open_parts(struct driver *d, const struct driver_config *c, struct hr
     d->fixed.facts = *engine_facts(d->turn.engine);
     d->turn.n_results = g->job_chunks;
     d->turn.results = mem_alloc(g->job_chunks);
-    d->fixed.pool = pool_new(g->budget - d->fixed.facts.tables);
+    d->fixed.pool = c->pool ? pool_ref(c->pool) : pool_new(g->budget - d->fixed.facts.tables);
     d->index.cache = shard_cache_new(c->index_bytes);
     if (!d->turn.results || !d->fixed.pool || !d->index.cache)
         return error_nomem(e, sizeof *d, "a loader");
@@ -134,6 +134,18 @@ void driver_close(struct driver *d)
     pthread_mutex_unlock(&d->synced.mutex);
     if (mine)
         turn(d);
+}
+
+struct pool *driver_pool(struct driver *d)
+{
+    return d->fixed.pool;
+}
+
+void driver_pass_on(struct driver *d)
+{
+    pthread_mutex_lock(&d->synced.mutex);
+    d->synced.pool_stays = true;
+    pthread_mutex_unlock(&d->synced.mutex);
 }
 
 const struct engine_facts *driver_facts(const struct driver *d)

@@ -26,8 +26,9 @@ struct driver_config {
     const struct array *const *arrays; /* one per array of the plan; copied */
     const struct scatter_part *parts;  /* one per part of the plan; copied */
     struct engine_config engine; /* workers, fetches and remote are the driver's choice where 0 */
-    uint64_t index_bytes;        /* bound of the cache of shard indexes; part of engine.tables */
-    bool mask;                   /* chunks that cannot be had: mask their rows instead of failing */
+    struct pool *pool;    /* of a driver that this one succeeds (driver_pool); NULL: its own */
+    uint64_t index_bytes; /* bound of the cache of shard indexes; part of engine.tables */
+    bool mask;            /* chunks that cannot be had: mask their rows instead of failing */
     bool missing_is_error;
     void (*log)(int level, const char *text); /* any thread */
     void (*release)(
@@ -44,6 +45,10 @@ struct driver *driver_ref(struct driver *d);
 void driver_unref(struct driver *d);
 void driver_close(struct driver *d); /* idempotent, any thread, does not wait */
 const struct engine_facts *driver_facts(const struct driver *d);
+
+/* Its buffers, for a successor (not a new reference); driver_pass_on: they stay when this driver ends. */
+struct pool *driver_pool(struct driver *d);
+void driver_pass_on(struct driver *d);
 
 /* Give up what is under way and go on at this step. Batches finished but not taken are dropped. Does not wait. */
 void driver_start(struct driver *d, uint64_t epoch, uint64_t step);

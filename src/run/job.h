@@ -115,6 +115,7 @@ struct driver {
         bool turning, asked; /* someone turns; a worker was asked to */
         bool news_left;      /* a message was left since the lock was taken */
         bool closed, dead;   /* nothing more will come; everything was let go */
+        bool pool_stays;     /* a successor has it */
         unsigned waiting;    /* consumers on `ready` */
         /* messages for the turn */
         struct job *done, *last_done;

@@ -194,7 +194,11 @@ static void end(struct driver *d)
         d->turn.slots = s->outgrown;
         mem_free(s);
     }
-    pool_close(d->fixed.pool);
+    pthread_mutex_lock(&d->synced.mutex);
+    bool stays = d->synced.pool_stays;
+    pthread_mutex_unlock(&d->synced.mutex);
+    if (!stays)
+        pool_close(d->fixed.pool);
     shard_cache_free(d->index.cache);
     store_unref(d->fixed.c.store);
     plan_unref(d->fixed.c.plan);

@@ -476,6 +476,34 @@ static void reports_are_json_with_the_numbers(void)
     hr_samples_unref(s);
 }
 
+static int64_t chunks_read(struct hr_loader *l)
+{
+    char *stats = NULL;
+    must(hr_loader_stats_json(l, &stats, &e));
+    const char *at = stats ? strstr(stats, "\"chunks\": {\"read\": ") : NULL;
+    int64_t n = at ? strtoll(at + strlen("\"chunks\": {\"read\": "), NULL, 10) : -1;
+    hr_free(stats);
+    return n;
+}
+
+static void an_archive_that_fits_is_not_read_again(void)
+{
+    struct hr_samples *s = open_samples();
+    struct hr_loader_options o = HR_LOADER_OPTIONS;
+    o.n = 4;
+    o.shuffle = HR_SHUFFLE_SPREAD;
+    struct hr_loader *l = open_loader(s, &o);
+    int64_t read[5];
+    for (int epoch = 0; epoch < 5; epoch++) {
+        check_eq(run_epoch(l, NULL), 44);
+        read[epoch] = chunks_read(l);
+    }
+    check(read[0] >= 40 && read[1] > read[0]); /* kept from the second epoch on … */
+    check(read[4] - read[2] < 8); /* … but for chunks that the remainder left out before */
+    hr_loader_unref(l);
+    hr_samples_unref(s);
+}
+
 static void a_forked_child_hears_so_and_can_open_anew(void)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -585,6 +613,7 @@ static void run_all(void)
     RUN(waits_end_by_timeout_interrupt_or_close);
     RUN(reports_are_json_with_the_numbers);
     RUN(two_loaders_share_the_workers);
+    RUN(an_archive_that_fits_is_not_read_again);
     RUN(a_forked_child_hears_so_and_can_open_anew);
     RUN(everything_is_given_back);
 }
