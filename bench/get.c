@@ -6,7 +6,7 @@
  * program measures both in one run. Prints a line of JSON a round. HTTP/1.1 and 256 KiB buffers:
  * the settings that were fastest on loopback.
  *
- *     get [--store] [--in-flight N] [--rounds R] [--largest BYTES] FILE
+ *     get [--store] [--in-flight N] [--rounds R] [--largest BYTES] [--buffer BYTES] FILE
  *
  * FILE has one URL a line; "-" is standard input. */
 #include <curl/curl.h>
@@ -24,6 +24,7 @@
 struct get {
     char **urls;
     size_t n, in_flight, rounds, largest;
+    long buffer; /* of libcurl */
     size_t next, done;
     uint64_t bytes;
     char *buffers;
@@ -126,7 +127,7 @@ static void bare_open(struct get *g, CURLM **multi, struct slot **slots)
         curl_easy_setopt(s->easy, CURLOPT_PRIVATE, s);
         curl_easy_setopt(s->easy, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(s->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-        curl_easy_setopt(s->easy, CURLOPT_BUFFERSIZE, 256L << 10);
+        curl_easy_setopt(s->easy, CURLOPT_BUFFERSIZE, g->buffer);
         curl_easy_setopt(s->easy, CURLOPT_WRITEFUNCTION, keep);
         curl_easy_setopt(s->easy, CURLOPT_WRITEDATA, s);
     }
@@ -217,12 +218,11 @@ static double cpu_seconds(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {{"store", no_argument, NULL, 's'},
-                                          {"in-flight", required_argument, NULL, 'n'},
-                                          {"rounds", required_argument, NULL, 'r'},
-                                          {"largest", required_argument, NULL, 'l'},
-                                          {0}};
-    struct get g = {.in_flight = 32, .rounds = 1, .largest = 16 << 20};
+    static const struct option longs[] = {
+        {"store", no_argument, NULL, 's'},        {"in-flight", required_argument, NULL, 'n'},
+        {"rounds", required_argument, NULL, 'r'}, {"largest", required_argument, NULL, 'l'},
+        {"buffer", required_argument, NULL, 'b'}, {0}};
+    struct get g = {.in_flight = 32, .rounds = 1, .largest = 16 << 20, .buffer = 120 << 10};
     bool through_store = false;
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
         if (c == 's')
@@ -233,11 +233,14 @@ int main(int argc, char **argv)
             g.rounds = strtoul(optarg, NULL, 10);
         else if (c == 'l')
             g.largest = strtoul(optarg, NULL, 10);
+        else if (c == 'b')
+            g.buffer = strtol(optarg, NULL, 10);
         else
             return 2;
     }
     if (optind + 1 != argc || !g.in_flight || g.in_flight > 256 || !g.rounds)
-        die("usage", "get [--store] [--in-flight 1…256] [--rounds R] [--largest BYTES] FILE");
+        die("usage", "get [--store] [--in-flight 1…256] [--rounds R] [--largest BYTES] [--buffer "
+                     "BYTES] FILE");
     read_urls(&g, argv[optind]);
     g.buffers = calloc(g.in_flight, g.largest);
     CURLM *multi = NULL;

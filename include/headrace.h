@@ -43,20 +43,22 @@ extern "C" {
 
 enum hr_code {
     HR_OK = 0,
-    HR_ENOMEM = -1,       /* the system gave no memory */
-    HR_EINVAL = -2,       /* an argument that makes no sense: Python ValueError */
-    HR_ENOENT = -3,       /* no such archive, array, dimension, label: Python KeyError */
-    HR_EFORMAT = -4,      /* metadata or chunk that breaks its format: hr.FormatError */
-    HR_EUNSUPPORTED = -5, /* a codec, data type, grid or URL that is not read: hr.UnsupportedError */
-    HR_ESTORE = -6,       /* the store failed or refused: Python OSError */
-    HR_EDATA = -7,        /* a chunk of wrong size or checksum: hr.DataError */
-    HR_EBUDGET = -8,      /* the memory budget is too small: Python MemoryError and ValueError */
-    HR_ESTATE = -9,       /* a state that does not fit the loader; a call in the wrong order: Python ValueError */
-    HR_EFORK = -10,       /* the object belongs to the parent process: Python RuntimeError */
-    HR_ECLOSED = -11,     /* closed while waiting, or already closed: Python RuntimeError */
-    HR_ETIMEOUT = -12,    /* no batch within the time given: Python TimeoutError */
-    HR_ECANCELED = -13,   /* cancelled by the caller */
-    HR_EINTERNAL = -14    /* a fault of this library: please report */
+    HR_ENOMEM = -1,  /* the system gave no memory */
+    HR_EINVAL = -2,  /* an argument that makes no sense: Python ValueError */
+    HR_ENOENT = -3,  /* no such archive, array, dimension, label: Python KeyError */
+    HR_EFORMAT = -4, /* metadata or chunk that breaks its format: hr.FormatError */
+    HR_EUNSUPPORTED =
+        -5,          /* a codec, data type, grid or URL that is not read: hr.UnsupportedError */
+    HR_ESTORE = -6,  /* the store failed or refused: Python OSError */
+    HR_EDATA = -7,   /* a chunk of wrong size or checksum: hr.DataError */
+    HR_EBUDGET = -8, /* the memory budget is too small: Python MemoryError and ValueError */
+    HR_ESTATE =
+        -9, /* a state that does not fit the loader; a call in the wrong order: Python ValueError */
+    HR_EFORK = -10,     /* the object belongs to the parent process: Python RuntimeError */
+    HR_ECLOSED = -11,   /* closed while waiting, or already closed: Python RuntimeError */
+    HR_ETIMEOUT = -12,  /* no batch within the time given: Python TimeoutError */
+    HR_ECANCELED = -13, /* cancelled by the caller */
+    HR_EINTERNAL = -14  /* a fault of this library: please report */
 };
 
 struct hr_error {
@@ -82,18 +84,32 @@ HR_API int hr_log_next(int *level, char *text, size_t n);
 /* Element types of arrays and tensors. Multi-byte values in tensors are native-endian. */
 enum hr_dtype {
     HR_NONE = 0, /* "as the array has it" where a type is asked for */
-    HR_BOOL, HR_I8, HR_I16, HR_I32, HR_I64, HR_U8, HR_U16, HR_U32, HR_U64,
-    HR_F16, HR_BF16, HR_F32, HR_F64, HR_C64, HR_C128,
-    HR_DATETIME64,  /* int64 counts of a unit since 1970-01-01; NaT = INT64_MIN */
+    HR_BOOL,
+    HR_I8,
+    HR_I16,
+    HR_I32,
+    HR_I64,
+    HR_U8,
+    HR_U16,
+    HR_U32,
+    HR_U64,
+    HR_F16,
+    HR_BF16,
+    HR_F32,
+    HR_F64,
+    HR_C64,
+    HR_C128,
+    HR_DATETIME64, /* int64 counts of a unit since 1970-01-01; NaT = INT64_MIN */
     HR_TIMEDELTA64,
-    HR_RAW,         /* opaque items of item_size bytes: S, V, structs, float8…, not convertible */
-    HR_UTF32,       /* fixed-length UTF-32, item_size bytes */
-    HR_STRING,      /* variable-length UTF-8: cat, inspect and coordinates only */
-    HR_BYTES        /* variable-length bytes: likewise */
+    HR_RAW,    /* opaque items of item_size bytes: S, V, structs, float8…, not convertible */
+    HR_UTF32,  /* fixed-length UTF-32, item_size bytes */
+    HR_STRING, /* variable-length UTF-8: cat, inspect and coordinates only */
+    HR_BYTES   /* variable-length bytes: likewise */
 };
-HR_API const char *hr_dtype_name(enum hr_dtype t);                  /* numpy's name: "float32", "bfloat16", … */
-HR_API enum hr_dtype hr_dtype_parse(const char *name);              /* also "f4", "<f4", "bf16"; HR_NONE if unknown */
-HR_API size_t hr_dtype_size(enum hr_dtype t);                       /* bytes; 0 for types whose size varies */
+HR_API const char *hr_dtype_name(enum hr_dtype t); /* numpy's name: "float32", "bfloat16", … */
+HR_API enum hr_dtype
+hr_dtype_parse(const char *name);             /* also "f4", "<f4", "bf16"; HR_NONE if unknown */
+HR_API size_t hr_dtype_size(enum hr_dtype t); /* bytes; 0 for types whose size varies */
 
 /* ---- archive ----------------------------------------------------------------------------------------------- */
 
@@ -101,7 +117,8 @@ struct hr_archive;
 
 /* Open the archive at a path or URL (file, http, https). `options`: JSON object of storage options, or NULL.
  * Reads metadata only. A hierarchy in which one array is unreadable still opens; using that array is the error. */
-HR_API int hr_open(const char *url, const char *options, struct hr_archive **out, struct hr_error *e);
+HR_API int hr_open(const char *url, const char *options, struct hr_archive **out,
+                   struct hr_error *e);
 HR_API struct hr_archive *hr_archive_ref(struct hr_archive *a);
 HR_API void hr_archive_unref(struct hr_archive *a);
 
@@ -116,13 +133,13 @@ HR_API int hr_archive_json(struct hr_archive *a, char **json, struct hr_error *e
  * for the whole array. dtype HR_NONE and decode 0: stored numbers, little-endian, C order. decode 1: CF packing decoded,
  * in `dtype` (HR_NONE: as xarray would choose). Strings: items joined by NUL. *data: hr_free; *n: bytes. */
 HR_API int hr_archive_read(struct hr_archive *a, const char *array, int ndim, const int64_t *start,
-                           const int64_t *count, const int64_t *step, enum hr_dtype dtype, int decode, void **data,
-                           size_t *n, struct hr_error *e);
+                           const int64_t *count, const int64_t *step, enum hr_dtype dtype,
+                           int decode, void **data, size_t *n, struct hr_error *e);
 
 /* The same, whole, to a file descriptor, chunk row by chunk row in bounded memory. The one string of a 0-d array is
  * written as numpy would hold it, in UTF-32. */
-HR_API int hr_archive_cat(struct hr_archive *a, const char *array, enum hr_dtype dtype, int decode, int fd,
-                          struct hr_error *e);
+HR_API int hr_archive_cat(struct hr_archive *a, const char *array, enum hr_dtype dtype, int decode,
+                          int fd, struct hr_error *e);
 
 /* ---- samples: what one sample is ---------------------------------------------------------------------------- */
 
@@ -130,47 +147,56 @@ struct hr_samples;
 
 /* Samples run over dimension `along`, a role given by the user. Build with the calls below, then derive or open loaders;
  * the first such use freezes it (later building calls are HR_ESTATE). */
-HR_API int hr_samples_new(struct hr_archive *a, const char *along, struct hr_samples **out, struct hr_error *e);
+HR_API int hr_samples_new(struct hr_archive *a, const char *along, struct hr_samples **out,
+                          struct hr_error *e);
 HR_API struct hr_samples *hr_samples_ref(struct hr_samples *s);
 HR_API void hr_samples_unref(struct hr_samples *s);
 
 /* Add view `name` of one or more arrays. Several arrays need `stack`, the name of the new dimension they are stacked on
  * (its place: after the steps of the sample axis). */
-HR_API int hr_samples_view(struct hr_samples *s, const char *name, const char *const *arrays, int n_arrays,
-                           const char *stack, struct hr_error *e);
+HR_API int hr_samples_view(struct hr_samples *s, const char *name, const char *const *arrays,
+                           int n_arrays, const char *stack, struct hr_error *e);
 /* On the sample axis: the steps first…last (inclusive) around the sample; one step drops the dimension. A view without
  * this call takes step 0. hr_view_window(n) = the n steps ending at the sample, dimension kept. */
-HR_API int hr_view_steps(struct hr_samples *s, const char *view, const char *dim, int64_t first, int64_t last,
-                         struct hr_error *e);
-HR_API int hr_view_window(struct hr_samples *s, const char *view, const char *dim, int64_t n, struct hr_error *e);
+HR_API int hr_view_steps(struct hr_samples *s, const char *view, const char *dim, int64_t first,
+                         int64_t last, struct hr_error *e);
+HR_API int hr_view_window(struct hr_samples *s, const char *view, const char *dim, int64_t n,
+                          struct hr_error *e);
 /* By coordinate: the step `duration` ("6h", "-1D", "30min", or a plain number in the coordinate's unit) *before* the
  * sample. Uniform spacing is checked. */
-HR_API int hr_view_lag(struct hr_samples *s, const char *view, const char *dim, const char *duration,
-                       struct hr_error *e);
+HR_API int hr_view_lag(struct hr_samples *s, const char *view, const char *dim,
+                       const char *duration, struct hr_error *e);
 /* Elsewhere, by index: one index (drops the dimension), a slice (Python rules, step > 0), or a list. */
-HR_API int hr_view_isel(struct hr_samples *s, const char *view, const char *dim, int64_t index, struct hr_error *e);
-HR_API int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim, int has_start, int64_t start,
-                              int has_stop, int64_t stop, int64_t step, struct hr_error *e);
-HR_API int hr_view_isel_list(struct hr_samples *s, const char *view, const char *dim, const int64_t *index, int n,
-                             struct hr_error *e);
+HR_API int hr_view_isel(struct hr_samples *s, const char *view, const char *dim, int64_t index,
+                        struct hr_error *e);
+HR_API int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim,
+                              int has_start, int64_t start, int has_stop, int64_t stop,
+                              int64_t step, struct hr_error *e);
+HR_API int hr_view_isel_list(struct hr_samples *s, const char *view, const char *dim,
+                             const int64_t *index, int n, struct hr_error *e);
 /* By label, as xarray's .sel: `labels` is JSON, a scalar, a list, or {"start": …, "stop": …, "step": …} (inclusive).
  * Numbers match numeric coordinates exactly; strings match string coordinates or ISO 8601 times and their prefixes. */
 HR_API int hr_view_sel(struct hr_samples *s, const char *view, const char *dim, const char *labels,
                        struct hr_error *e);
-HR_API int hr_view_dtype(struct hr_samples *s, const char *view, enum hr_dtype t, struct hr_error *e);
-HR_API int hr_view_decode(struct hr_samples *s, const char *view, int decode, struct hr_error *e); /* default 1 */
+HR_API int hr_view_dtype(struct hr_samples *s, const char *view, enum hr_dtype t,
+                         struct hr_error *e);
+HR_API int hr_view_decode(struct hr_samples *s, const char *view, int decode,
+                          struct hr_error *e); /* default 1 */
 
 /* Derive: keep the samples whose own id lies in the slice / whose own coordinate fits `labels` (as hr_view_sel). */
-HR_API int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop, int64_t stop,
-                                 int64_t step, struct hr_samples **out, struct hr_error *e);
-HR_API int hr_samples_sel(struct hr_samples *s, const char *labels, struct hr_samples **out, struct hr_error *e);
+HR_API int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop,
+                                 int64_t stop, int64_t step, struct hr_samples **out,
+                                 struct hr_error *e);
+HR_API int hr_samples_sel(struct hr_samples *s, const char *labels, struct hr_samples **out,
+                          struct hr_error *e);
 /* Cut into n contiguous runs in archive order, at block borders nearest the fractions (which add up to ≤ 1). gap: ids
  * dropped between runs; -1 drops the fewest such that no two runs' boxes share a row. */
 HR_API int hr_samples_split(struct hr_samples *s, const double *fractions, int n, int64_t gap,
                             struct hr_samples **out, struct hr_error *e);
 
 HR_API int hr_samples_count(struct hr_samples *s, int64_t *n, struct hr_error *e);
-HR_API int hr_samples_ids(struct hr_samples *s, int64_t first, int64_t n, int64_t *ids, struct hr_error *e);
+HR_API int hr_samples_ids(struct hr_samples *s, int64_t first, int64_t n, int64_t *ids,
+                          struct hr_error *e);
 /* {"along", "count", "first_id", "last_id", "views": [{"name", "arrays", "dims", "shape" (without the sample),
  * "dtype", "bytes"}]}. Free with hr_free. */
 HR_API int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e);
@@ -183,39 +209,44 @@ enum hr_missing { HR_MISSING_FILL = 0, HR_MISSING_NAN, HR_MISSING_ERROR };
 enum hr_on_error { HR_ON_ERROR_RAISE = 0, HR_ON_ERROR_MASK };
 
 struct hr_loader_options {
-    size_t size;           /* sizeof(struct hr_loader_options): set by HR_LOADER_OPTIONS */
-    int64_t n;             /* rows per rank and batch, or … */
-    int64_t global_batch;  /* … rows over all ranks; exactly one of the two */
-    int shuffle;           /* enum hr_shuffle */
-    int remainder;         /* enum hr_remainder */
+    size_t size;          /* sizeof(struct hr_loader_options): set by HR_LOADER_OPTIONS */
+    int64_t n;            /* rows per rank and batch, or … */
+    int64_t global_batch; /* … rows over all ranks; exactly one of the two */
+    int shuffle;          /* enum hr_shuffle */
+    int remainder;        /* enum hr_remainder */
     uint64_t seed;
-    uint64_t memory;       /* budget in bytes; 0: min(25 % of what the process may use ÷ local ranks, 4 GiB) */
-    int64_t spread;        /* k, blocks open at once over all streams; 0: 16 */
-    int64_t block;         /* g, anchor chunk cells a block; 0: chosen from geometry */
-    int64_t streams;       /* C; 0: world */
-    int64_t rank, world;   /* world 0: rank 0 of 1 */
-    int missing;           /* enum hr_missing */
-    int on_error;          /* enum hr_on_error */
-    int dtype;             /* enum hr_dtype for views without their own; HR_NONE: as decoded */
-    int64_t order;         /* order version; 0: newest */
-    uint64_t explicit_set; /* bit i: field i was given by the caller (for loading a state); 0 is fine otherwise */
+    uint64_t
+        memory; /* budget in bytes; 0: min(25 % of what the process may use ÷ local ranks, 4 GiB) */
+    int64_t spread;      /* k, blocks open at once over all streams; 0: 16 */
+    int64_t block;       /* g, anchor chunk cells a block; 0: chosen from geometry */
+    int64_t streams;     /* C; 0: world */
+    int64_t rank, world; /* world 0: rank 0 of 1 */
+    int missing;         /* enum hr_missing */
+    int on_error;        /* enum hr_on_error */
+    int dtype;           /* enum hr_dtype for views without their own; HR_NONE: as decoded */
+    int64_t order;       /* order version; 0: newest */
+    uint64_t
+        explicit_set; /* bit i: field i was given by the caller (for loading a state); 0 is fine otherwise */
 };
-#define HR_LOADER_OPTIONS {.size = sizeof(struct hr_loader_options)}
+#define HR_LOADER_OPTIONS                                                                          \
+    {                                                                                              \
+        .size = sizeof(struct hr_loader_options)                                                   \
+    }
 /* bits of explicit_set */
-#define HR_SET_SEED 1u
-#define HR_SET_SPREAD 2u
-#define HR_SET_BLOCK 4u
-#define HR_SET_STREAMS 8u
+#define HR_SET_SEED      1u
+#define HR_SET_SPREAD    2u
+#define HR_SET_BLOCK     4u
+#define HR_SET_STREAMS   8u
 #define HR_SET_REMAINDER 16u
-#define HR_SET_SHUFFLE 32u
-#define HR_SET_ORDER 64u
+#define HR_SET_SHUFFLE   32u
+#define HR_SET_ORDER     64u
 
 struct hr_loader;
 struct hr_batch;
 
 /* Plans; reads no chunk before the first hr_loader_next. */
-HR_API int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, struct hr_loader **out,
-                          struct hr_error *e);
+HR_API int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o,
+                          struct hr_loader **out, struct hr_error *e);
 HR_API struct hr_loader *hr_loader_ref(struct hr_loader *l);
 HR_API void hr_loader_unref(struct hr_loader *l); /* closes at the last reference */
 HR_API void hr_loader_close(struct hr_loader *l); /* idempotent, any thread, within 100 ms */
@@ -223,17 +254,22 @@ HR_API void hr_loader_close(struct hr_loader *l); /* idempotent, any thread, wit
 /* 1: *out is a batch (hr_batch_release it); 0: end of the epoch (the next call starts the next epoch); < 0: error.
  * timeout_ms < 0 waits for ever. `interrupted` of hr_loader_poll is asked every ~50 ms while waiting; nonzero returns
  * HR_ECANCELED (the loader stays usable). */
-HR_API int hr_loader_next(struct hr_loader *l, int64_t timeout_ms, struct hr_batch **out, struct hr_error *e);
-HR_API int hr_loader_poll(struct hr_loader *l, int64_t timeout_ms, int (*interrupted)(void *), void *arg,
-                          struct hr_batch **out, struct hr_error *e);
-HR_API int hr_loader_steps(struct hr_loader *l, int64_t *steps, struct hr_error *e); /* of a whole epoch */
-HR_API int hr_loader_set_epoch(struct hr_loader *l, int64_t epoch, struct hr_error *e); /* from its first batch */
-HR_API int hr_loader_rewind(struct hr_loader *l, struct hr_error *e); /* abandon the epoch: next call starts the next */
+HR_API int hr_loader_next(struct hr_loader *l, int64_t timeout_ms, struct hr_batch **out,
+                          struct hr_error *e);
+HR_API int hr_loader_poll(struct hr_loader *l, int64_t timeout_ms, int (*interrupted)(void *),
+                          void *arg, struct hr_batch **out, struct hr_error *e);
+HR_API int hr_loader_steps(struct hr_loader *l, int64_t *steps,
+                           struct hr_error *e); /* of a whole epoch */
+HR_API int hr_loader_set_epoch(struct hr_loader *l, int64_t epoch,
+                               struct hr_error *e); /* from its first batch */
+HR_API int hr_loader_rewind(struct hr_loader *l,
+                            struct hr_error *e); /* abandon the epoch: next call starts the next */
 
 /* What the consumer has received, as ~150 bytes of JSON text; free with hr_free. Loading checks version and
  * fingerprints; allow_batch: the global batch may differ. */
 HR_API int hr_loader_state(struct hr_loader *l, char **state, struct hr_error *e);
-HR_API int hr_loader_load_state(struct hr_loader *l, const char *state, int allow_batch, struct hr_error *e);
+HR_API int hr_loader_load_state(struct hr_loader *l, const char *state, int allow_batch,
+                                struct hr_error *e);
 
 /* JSON reports (docs/reports.md has the members); free with hr_free. The plan is made from geometry alone: no chunk is
  * fetched. */
@@ -244,25 +280,28 @@ HR_API int hr_loader_stats_json(struct hr_loader *l, char **json, struct hr_erro
 
 #define HR_MAX_DIMS 32
 struct hr_tensor {
-    const char *name;      /* of the view */
+    const char *name; /* of the view */
     enum hr_dtype dtype;
     int ndim;
-    const int64_t *shape;  /* (sample, steps, stack, other dimensions in the array's order) */
-    void *data;            /* C-contiguous, 256-byte aligned, writable */
+    const int64_t *shape; /* (sample, steps, stack, other dimensions in the array's order) */
+    void *data;           /* C-contiguous, 256-byte aligned, writable */
     size_t bytes;
-    const char *unit;      /* datetime64, timedelta64: "ns", "10us", …; "" otherwise */
+    const char *unit; /* datetime64, timedelta64: "ns", "10us", …; "" otherwise */
 };
 
 HR_API struct hr_batch *hr_batch_ref(struct hr_batch *b);
 HR_API void hr_batch_release(struct hr_batch *b); /* any thread; also after the loader is closed */
-HR_API int hr_batch_count(const struct hr_batch *b);                       /* tensors: one per view */
-HR_API int hr_batch_tensor(const struct hr_batch *b, int i, struct hr_tensor *out); /* 0, or HR_EINVAL */
+HR_API int hr_batch_count(const struct hr_batch *b); /* tensors: one per view */
+HR_API int hr_batch_tensor(const struct hr_batch *b, int i,
+                           struct hr_tensor *out); /* 0, or HR_EINVAL */
 HR_API int64_t hr_batch_rows(const struct hr_batch *b);
-HR_API const int64_t *hr_batch_index(const struct hr_batch *b);            /* sample ids, hr_batch_rows of them */
-HR_API const uint8_t *hr_batch_valid(const struct hr_batch *b);            /* 0: padding, or masked by on_error */
-HR_API int64_t hr_batch_step(const struct hr_batch *b);                    /* of the epoch, from 0 */
+HR_API const int64_t *
+hr_batch_index(const struct hr_batch *b); /* sample ids, hr_batch_rows of them */
+HR_API const uint8_t *
+hr_batch_valid(const struct hr_batch *b);               /* 0: padding, or masked by on_error */
+HR_API int64_t hr_batch_step(const struct hr_batch *b); /* of the epoch, from 0 */
 HR_API int64_t hr_batch_epoch(const struct hr_batch *b);
-HR_API int64_t hr_batch_filled(const struct hr_batch *b);                  /* chunks that were missing and filled */
+HR_API int64_t hr_batch_filled(const struct hr_batch *b); /* chunks that were missing and filled */
 
 #ifdef __cplusplus
 }

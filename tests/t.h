@@ -16,15 +16,15 @@
 static int t_tests, t_failed_tests, t_failed_checks;
 static const char *t_skipped;
 
-#define check(cond) t_check((cond), #cond, __FILE__, __LINE__)
-#define check_eq(a, b) t_check_eq((int64_t)(a), (int64_t)(b), #a " == " #b, __FILE__, __LINE__)
-#define check_str(a, b) t_check_str((a), (b), #a, __FILE__, __LINE__)
+#define check(cond)           t_check((cond), #cond, __FILE__, __LINE__)
+#define check_eq(a, b)        t_check_eq((int64_t)(a), (int64_t)(b), #a " == " #b, __FILE__, __LINE__)
+#define check_str(a, b)       t_check_str((a), (b), #a, __FILE__, __LINE__)
 #define check_has(text, part) t_check_has((text), (part), #text, __FILE__, __LINE__)
-#define RUN(f) t_run(f, #f)
-#define SKIP(why)          \
-    do {                   \
-        t_skipped = (why); \
-        return;            \
+#define RUN(f)                t_run(f, #f)
+#define SKIP(why)                                                                                  \
+    do {                                                                                           \
+        t_skipped = (why);                                                                         \
+        return;                                                                                    \
     } while (0)
 
 static inline bool t_check(bool ok, const char *what, const char *file, int line)
@@ -41,14 +41,16 @@ static inline bool t_check_eq(int64_t a, int64_t b, const char *what, const char
         printf("# left %" PRId64 ", right %" PRId64 "\n", a, b);
     return t_check(a == b, what, file, line);
 }
-static inline bool t_check_str(const char *a, const char *b, const char *what, const char *file, int line)
+static inline bool t_check_str(const char *a, const char *b, const char *what, const char *file,
+                               int line)
 {
     bool ok = a && b && !strcmp(a, b);
     if (!ok)
         printf("# got  \"%s\"\n# want \"%s\"\n", a ? a : "(null)", b ? b : "(null)");
     return t_check(ok, what, file, line);
 }
-static inline bool t_check_has(const char *text, const char *part, const char *what, const char *file, int line)
+static inline bool t_check_has(const char *text, const char *part, const char *what,
+                               const char *file, int line)
 {
     bool ok = text && strstr(text, part);
     if (!ok)

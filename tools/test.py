@@ -96,7 +96,9 @@ def exports() -> tuple[int, int, int]:
     exported = {s.partition("@")[0] for s in out.split()} - {"HEADRACE_0.1"}
     declared = set(re.findall(r"\b(hr_[a-z0-9_]+)\(", (ROOT / "include" / "headrace.h").read_text()))
     wrong = sorted(s for s in exported if not s.startswith("hr_") or s not in declared)
-    missing = sorted(set(re.findall(r"HR_API[^;]*?\b(hr_[a-z0-9_]+)\(", (ROOT / "include" / "headrace.h").read_text())) - exported)
+    missing = sorted(
+        set(re.findall(r"HR_API[^;]*?\b(hr_[a-z0-9_]+)\(", (ROOT / "include" / "headrace.h").read_text())) - exported
+    )
     for s in wrong:
         print(f"exported but not in headrace.h: {s}")
     for s in missing:
@@ -164,7 +166,9 @@ def fuzz() -> tuple[int, int, int]:
 
 def lint() -> tuple[int, int, int]:
     """clang-format, cppcheck, ruff, mypy."""
-    sources = subprocess.run(["git", "ls-files", "*.c", "*.h"], cwd=ROOT, text=True, capture_output=True, check=True).stdout.split()
+    sources = subprocess.run(
+        ["git", "ls-files", "*.c", "*.h"], cwd=ROOT, text=True, capture_output=True, check=True
+    ).stdout.split()
     results = [
         run("clang-format-14", "--dry-run", "-Werror", *sources)[0],
         run("ruff", "check", ".")[0],
@@ -174,7 +178,17 @@ def lint() -> tuple[int, int, int]:
     return sum(r == 0 for r in results), sum(r != 0 for r in results), 0
 
 
-STEPS = {"release": release, "exports": exports, "corpus": corpus, "python": python, "lint": lint, "asan": asan, "tsan": tsan, "fuzz": fuzz, "wheel": wheel}
+STEPS = {
+    "release": release,
+    "exports": exports,
+    "corpus": corpus,
+    "python": python,
+    "lint": lint,
+    "asan": asan,
+    "tsan": tsan,
+    "fuzz": fuzz,
+    "wheel": wheel,
+}
 QUICK = ["release", "exports", "corpus", "python", "lint"]
 
 
@@ -198,7 +212,9 @@ def main() -> int:
             print(f"  {name} could not run: {error}")
             counts = (0, 1, 0)
         total = [a + b for a, b in zip(total, counts)]
-        print(f"  {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped in {time.time() - start:.0f} s", flush=True)
+        print(
+            f"  {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped in {time.time() - start:.0f} s", flush=True
+        )
     print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""))
     return 1 if total[1] or not total[0] else 0
 

@@ -2,8 +2,7 @@
 #include "ext.h"
 
 struct archive_object {
-    PyObject_HEAD
-    struct hr_archive *archive;
+    PyObject_HEAD struct hr_archive *archive;
 };
 
 PyObject *ext_archive_new(struct ext_state *s, struct hr_archive *a)
@@ -34,10 +33,8 @@ static PyObject *archive_json(PyObject *self, PyObject *unused)
     char *text = NULL;
     struct hr_error e = {0};
     int rc;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_archive_json(of(self), &text, &e);
-    Py_END_ALLOW_THREADS
-    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
+    Py_BEGIN_ALLOW_THREADS rc = hr_archive_json(of(self), &text, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
 }
 
 /* A tuple of integers into at most HR_MAX_DIMS places; the count, or -1. */
@@ -63,29 +60,31 @@ static PyObject *archive_read(PyObject *self, PyObject *args)
     const char *path, *dtype, *unit;
     PyObject *start, *count, *step;
     int decode, shown, item;
-    if (!PyArg_ParseTuple(args, "sOOOzpiz:read", &path, &start, &count, &step, &dtype, &decode, &item, &unit))
+    if (!PyArg_ParseTuple(args, "sOOOzpiz:read", &path, &start, &count, &step, &dtype, &decode,
+                          &item, &unit))
         return NULL;
     int64_t a[HR_MAX_DIMS], n[HR_MAX_DIMS], by[HR_MAX_DIMS];
     int ndim = take_ints(start, a);
     if (ndim < 0 || take_ints(count, n) != ndim || take_ints(step, by) != ndim)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "start, count and step differ in length");
+        return PyErr_Occurred()
+                   ? NULL
+                   : PyErr_Format(PyExc_ValueError, "start, count and step differ in length");
     enum hr_dtype t = dtype ? hr_dtype_parse(dtype) : HR_NONE;
     if (dtype && !t)
         return PyErr_Format(PyExc_ValueError, "no data type is called %s", dtype);
     void *data = NULL;
     size_t size = 0;
     struct hr_error e = {0};
-    Py_BEGIN_ALLOW_THREADS
-    shown = hr_archive_read(of(self), path, ndim, a, n, by, t, decode, &data, &size, &e);
-    Py_END_ALLOW_THREADS
-    if (shown < 0)
-        return ext_raise(ext_state_of(self), &e);
+    Py_BEGIN_ALLOW_THREADS shown =
+        hr_archive_read(of(self), path, ndim, a, n, by, t, decode, &data, &size, &e);
+    Py_END_ALLOW_THREADS if (shown < 0) return ext_raise(ext_state_of(self), &e);
     if (!item) { /* strings: joined by NUL */
         PyObject *bytes = PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
         hr_free(data);
         return bytes;
     }
-    return ext_tensor_new(ext_state_of(self), NULL, data, t ? t : HR_RAW, (size_t)item, path, unit, ndim, n);
+    return ext_tensor_new(ext_state_of(self), NULL, data, t ? t : HR_RAW, (size_t)item, path, unit,
+                          ndim, n);
 }
 
 static PyObject *archive_samples(PyObject *self, PyObject *args)
@@ -103,7 +102,8 @@ static PyObject *archive_samples(PyObject *self, PyObject *args)
 static PyMethodDef archive_methods[] = {
     {"json", archive_json, METH_NOARGS, "The whole hierarchy as JSON text."},
     {"read", archive_read, METH_VARARGS,
-     "read(path, start, count, step, dtype, decode, item_size, unit): a region as a tensor, or as bytes when "
+     "read(path, start, count, step, dtype, decode, item_size, unit): a region as a tensor, or as "
+     "bytes when "
      "item_size is 0"},
     {"samples", archive_samples, METH_VARARGS, "samples(along) -> SamplesHandle"},
     {NULL},
@@ -113,6 +113,7 @@ static PyType_Slot archive_slots[] = {
     {Py_tp_methods, archive_methods},
     {0, NULL},
 };
-PyType_Spec ext_archive_spec = {.name = "headrace._headrace.ArchiveHandle", .basicsize = sizeof(struct archive_object),
+PyType_Spec ext_archive_spec = {.name = "headrace._headrace.ArchiveHandle",
+                                .basicsize = sizeof(struct archive_object),
                                 .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                 .slots = archive_slots};

@@ -2,8 +2,7 @@
 #include "ext.h"
 
 struct batch_object {
-    PyObject_HEAD
-    struct hr_batch *batch;
+    PyObject_HEAD struct hr_batch *batch;
 };
 
 PyObject *ext_batch_new(struct ext_state *s, struct hr_batch *b)
@@ -40,7 +39,8 @@ static PyObject *tensor_at(PyObject *self, int i)
     size_t item = hr_dtype_size(t.dtype);
     if (!item)
         item = items ? t.bytes / items : 1;
-    return ext_tensor_new(ext_state_of(self), of(self), t.data, t.dtype, item, t.name, t.unit, t.ndim, t.shape);
+    return ext_tensor_new(ext_state_of(self), of(self), t.data, t.dtype, item, t.name, t.unit,
+                          t.ndim, t.shape);
 }
 
 static PyObject *batch_keys(PyObject *self, PyObject *unused)
@@ -64,8 +64,10 @@ static PyObject *batch_subscript(PyObject *self, PyObject *key)
     Py_ssize_t n;
     const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &n) : NULL;
     if (!name)
-        return PyErr_Occurred() ? NULL
-                                : PyErr_Format(PyExc_TypeError, "a batch is indexed by the name of a view, not %R", key);
+        return PyErr_Occurred()
+                   ? NULL
+                   : PyErr_Format(PyExc_TypeError,
+                                  "a batch is indexed by the name of a view, not %R", key);
     for (int i = 0; i < hr_batch_count(of(self)); i++) {
         struct hr_tensor t;
         hr_batch_tensor(of(self), i, &t);
@@ -121,15 +123,15 @@ static Py_ssize_t batch_len(PyObject *self)
 static PyObject *batch_index(PyObject *self, void *unused)
 {
     int64_t rows = hr_batch_rows(of(self));
-    return ext_tensor_new(ext_state_of(self), of(self), (void *)hr_batch_index(of(self)), HR_I64, 8, "index", "", 1,
-                          &rows);
+    return ext_tensor_new(ext_state_of(self), of(self), (void *)hr_batch_index(of(self)), HR_I64, 8,
+                          "index", "", 1, &rows);
 }
 
 static PyObject *batch_valid(PyObject *self, void *unused)
 {
     int64_t rows = hr_batch_rows(of(self));
-    return ext_tensor_new(ext_state_of(self), of(self), (void *)hr_batch_valid(of(self)), HR_BOOL, 1, "valid", "", 1,
-                          &rows);
+    return ext_tensor_new(ext_state_of(self), of(self), (void *)hr_batch_valid(of(self)), HR_BOOL,
+                          1, "valid", "", 1, &rows);
 }
 
 static PyObject *batch_step(PyObject *self, void *unused)
@@ -150,15 +152,17 @@ static PyObject *batch_filled(PyObject *self, void *unused)
 static PyObject *batch_repr(PyObject *self)
 {
     char text[1024];
-    size_t k = (size_t)PyOS_snprintf(text, sizeof text, "<Batch step %lld of epoch %lld, %lld rows:",
-                                     (long long)hr_batch_step(of(self)), (long long)hr_batch_epoch(of(self)),
-                                     (long long)hr_batch_rows(of(self)));
+    size_t k = (size_t)PyOS_snprintf(
+        text, sizeof text,
+        "<Batch step %lld of epoch %lld, %lld rows:", (long long)hr_batch_step(of(self)),
+        (long long)hr_batch_epoch(of(self)), (long long)hr_batch_rows(of(self)));
     for (int i = 0; i < hr_batch_count(of(self)) && k < sizeof text - 200; i++) {
         struct hr_tensor t;
         hr_batch_tensor(of(self), i, &t);
         k += (size_t)PyOS_snprintf(text + k, sizeof text - k, "%s %.60s (", i ? "," : "", t.name);
         for (int d = 0; d < t.ndim && k < sizeof text - 60; d++)
-            k += (size_t)PyOS_snprintf(text + k, sizeof text - k, d ? ", %lld" : "%lld", (long long)t.shape[d]);
+            k += (size_t)PyOS_snprintf(text + k, sizeof text - k, d ? ", %lld" : "%lld",
+                                       (long long)t.shape[d]);
         k += (size_t)PyOS_snprintf(text + k, sizeof text - k, ") %s", hr_dtype_name(t.dtype));
     }
     if (hr_batch_filled(of(self)) && k < sizeof text - 60)
@@ -202,15 +206,19 @@ static PyObject *batch_jax(PyObject *self, PyObject *unused)
 static PyMethodDef batch_methods[] = {
     {"keys", batch_keys, METH_NOARGS, "Names of the views."},
     {"items", batch_items, METH_NOARGS, "(name, tensor) of every view."},
-    {"numpy", batch_numpy, METH_NOARGS, "A dict of numpy arrays over the batch's memory, without a copy."},
-    {"torch", batch_torch, METH_NOARGS, "A dict of torch tensors over the batch's memory, without a copy."},
-    {"jax", batch_jax, METH_NOARGS, "A dict of jax arrays over the batch's memory, without a copy on CPU."},
+    {"numpy", batch_numpy, METH_NOARGS,
+     "A dict of numpy arrays over the batch's memory, without a copy."},
+    {"torch", batch_torch, METH_NOARGS,
+     "A dict of torch tensors over the batch's memory, without a copy."},
+    {"jax", batch_jax, METH_NOARGS,
+     "A dict of jax arrays over the batch's memory, without a copy on CPU."},
     {NULL},
 };
 
 static PyGetSetDef batch_getset[] = {
     {"index", batch_index, NULL, "Sample ids: int64 tensor of shape (rows,).", NULL},
-    {"valid", batch_valid, NULL, "bool tensor of shape (rows,): False where a row is padding or masked.", NULL},
+    {"valid", batch_valid, NULL,
+     "bool tensor of shape (rows,): False where a row is padding or masked.", NULL},
     {"step", batch_step, NULL, "Step of the epoch, from 0.", NULL},
     {"epoch", batch_epoch, NULL, "Epoch, from 0.", NULL},
     {"filled", batch_filled, NULL, "Chunks that were missing and filled.", NULL},
@@ -226,9 +234,12 @@ static PyType_Slot batch_slots[] = {
     {Py_mp_subscript, batch_subscript},
     {Py_mp_length, batch_len},
     {Py_sq_contains, batch_contains},
-    {Py_tp_doc, "One step of a loader: finished tensors, one per view, by name.\n\n"
-                "The memory belongs to the batch and lives as long as any tensor or array made from it."},
+    {Py_tp_doc,
+     "One step of a loader: finished tensors, one per view, by name.\n\n"
+     "The memory belongs to the batch and lives as long as any tensor or array made from it."},
     {0, NULL},
 };
-PyType_Spec ext_batch_spec = {.name = "headrace.Batch", .basicsize = sizeof(struct batch_object),
-                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, .slots = batch_slots};
+PyType_Spec ext_batch_spec = {.name = "headrace.Batch",
+                              .basicsize = sizeof(struct batch_object),
+                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                              .slots = batch_slots};

@@ -24,16 +24,19 @@ int ext_drain_log(struct ext_state *s);
 /* A JSON string of the library as str; frees it. */
 PyObject *ext_take_string(char *text);
 
-extern PyType_Spec ext_archive_spec, ext_samples_spec, ext_loader_spec, ext_batch_spec, ext_tensor_spec;
+extern PyType_Spec ext_archive_spec, ext_samples_spec, ext_loader_spec, ext_batch_spec,
+    ext_tensor_spec;
 
-PyObject *ext_archive_new(struct ext_state *s, struct hr_archive *a);   /* these take over the reference */
+PyObject *ext_archive_new(struct ext_state *s,
+                          struct hr_archive *a); /* these take over the reference */
 PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x);
 PyObject *ext_loader_new(struct ext_state *s, struct hr_loader *l);
 PyObject *ext_batch_new(struct ext_state *s, struct hr_batch *b);
 
 /* A tensor over memory that `batch` (a new reference is taken) or, when NULL, `data` itself (hr_free'd at the end) owns.
  * shape has ndim entries and is copied. */
-PyObject *ext_tensor_new(struct ext_state *s, struct hr_batch *batch, void *data, enum hr_dtype dtype, size_t item,
-                         const char *name, const char *unit, int ndim, const int64_t *shape);
+PyObject *ext_tensor_new(struct ext_state *s, struct hr_batch *batch, void *data,
+                         enum hr_dtype dtype, size_t item, const char *name, const char *unit,
+                         int ndim, const int64_t *shape);
 
 #endif

@@ -3,8 +3,7 @@
 #include "ext.h"
 
 struct loader_object {
-    PyObject_HEAD
-    struct hr_loader *loader;
+    PyObject_HEAD struct hr_loader *loader;
 };
 
 PyObject *ext_loader_new(struct ext_state *s, struct hr_loader *l)
@@ -26,10 +25,8 @@ static void loader_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     struct hr_loader *l = of(self);
-    Py_BEGIN_ALLOW_THREADS
-    hr_loader_unref(l);
-    Py_END_ALLOW_THREADS
-    PyObject_Free(self);
+    Py_BEGIN_ALLOW_THREADS hr_loader_unref(l);
+    Py_END_ALLOW_THREADS PyObject_Free(self);
     Py_DECREF(type);
 }
 
@@ -49,11 +46,8 @@ static PyObject *loader_next(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "L:next", &timeout_ms))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_loader_poll(of(self), timeout_ms, interrupted, NULL, &b, &e);
-    Py_END_ALLOW_THREADS
-    if (rc < 0)
-        return ext_raise(ext_state_of(self), &e);
+    Py_BEGIN_ALLOW_THREADS rc = hr_loader_poll(of(self), timeout_ms, interrupted, NULL, &b, &e);
+    Py_END_ALLOW_THREADS if (rc < 0) return ext_raise(ext_state_of(self), &e);
     PyObject *batch = rc ? ext_batch_new(ext_state_of(self), b) : Py_NewRef(Py_None);
     if (batch && ext_drain_log(ext_state_of(self)) < 0)
         Py_CLEAR(batch);
@@ -64,7 +58,8 @@ static PyObject *loader_steps(PyObject *self, PyObject *unused)
 {
     int64_t n = 0;
     struct hr_error e = {0};
-    return hr_loader_steps(of(self), &n, &e) < 0 ? ext_raise(ext_state_of(self), &e) : PyLong_FromLongLong(n);
+    return hr_loader_steps(of(self), &n, &e) < 0 ? ext_raise(ext_state_of(self), &e)
+                                                 : PyLong_FromLongLong(n);
 }
 
 static PyObject *loader_set_epoch(PyObject *self, PyObject *args)
@@ -74,11 +69,8 @@ static PyObject *loader_set_epoch(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "L:set_epoch", &epoch))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_loader_set_epoch(of(self), epoch, &e);
-    Py_END_ALLOW_THREADS
-    if (rc < 0)
-        return ext_raise(ext_state_of(self), &e);
+    Py_BEGIN_ALLOW_THREADS rc = hr_loader_set_epoch(of(self), epoch, &e);
+    Py_END_ALLOW_THREADS if (rc < 0) return ext_raise(ext_state_of(self), &e);
     Py_RETURN_NONE;
 }
 
@@ -86,23 +78,19 @@ static PyObject *loader_rewind(PyObject *self, PyObject *unused)
 {
     struct hr_error e = {0};
     int rc;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_loader_rewind(of(self), &e);
-    Py_END_ALLOW_THREADS
-    if (rc < 0)
-        return ext_raise(ext_state_of(self), &e);
+    Py_BEGIN_ALLOW_THREADS rc = hr_loader_rewind(of(self), &e);
+    Py_END_ALLOW_THREADS if (rc < 0) return ext_raise(ext_state_of(self), &e);
     Py_RETURN_NONE;
 }
 
-static PyObject *text_of(PyObject *self, int (*call)(struct hr_loader *, char **, struct hr_error *))
+static PyObject *text_of(PyObject *self,
+                         int (*call)(struct hr_loader *, char **, struct hr_error *))
 {
     char *text = NULL;
     struct hr_error e = {0};
     int rc;
-    Py_BEGIN_ALLOW_THREADS
-    rc = call(of(self), &text, &e);
-    Py_END_ALLOW_THREADS
-    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
+    Py_BEGIN_ALLOW_THREADS rc = call(of(self), &text, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
 }
 
 static PyObject *loader_state(PyObject *self, PyObject *unused)
@@ -127,24 +115,20 @@ static PyObject *loader_load_state(PyObject *self, PyObject *args)
     struct hr_error e = {0};
     if (!PyArg_ParseTuple(args, "sp:load_state", &state, &allow_batch))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_loader_load_state(of(self), state, allow_batch, &e);
-    Py_END_ALLOW_THREADS
-    if (rc < 0)
-        return ext_raise(ext_state_of(self), &e);
+    Py_BEGIN_ALLOW_THREADS rc = hr_loader_load_state(of(self), state, allow_batch, &e);
+    Py_END_ALLOW_THREADS if (rc < 0) return ext_raise(ext_state_of(self), &e);
     Py_RETURN_NONE;
 }
 
 static PyObject *loader_close(PyObject *self, PyObject *unused)
 {
-    Py_BEGIN_ALLOW_THREADS
-    hr_loader_close(of(self));
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS hr_loader_close(of(self));
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 static PyMethodDef loader_methods[] = {
-    {"next", loader_next, METH_VARARGS, "next(timeout_ms) -> Batch, or None at the end of the epoch"},
+    {"next", loader_next, METH_VARARGS,
+     "next(timeout_ms) -> Batch, or None at the end of the epoch"},
     {"steps", loader_steps, METH_NOARGS, "steps() -> int"},
     {"set_epoch", loader_set_epoch, METH_VARARGS, "set_epoch(epoch)"},
     {"rewind", loader_rewind, METH_NOARGS, "rewind()"},
@@ -160,6 +144,7 @@ static PyType_Slot loader_slots[] = {
     {Py_tp_methods, loader_methods},
     {0, NULL},
 };
-PyType_Spec ext_loader_spec = {.name = "headrace._headrace.LoaderHandle", .basicsize = sizeof(struct loader_object),
+PyType_Spec ext_loader_spec = {.name = "headrace._headrace.LoaderHandle",
+                               .basicsize = sizeof(struct loader_object),
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                .slots = loader_slots};

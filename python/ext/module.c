@@ -22,8 +22,10 @@ PyObject *ext_raise(struct ext_state *s, const struct hr_error *e)
     if (PyErr_Occurred()) /* a signal handler raised while we waited */
         return NULL;
     PyObject *make = fetch(&s->make_error, "headrace._errors", "make");
-    PyObject *text = make ? PyUnicode_DecodeUTF8(e->text, (Py_ssize_t)strlen(e->text), "replace") : NULL;
-    PyObject *error = text ? PyObject_CallFunction(make, "iNi", (int)e->code, text, (int)e->retryable) : NULL;
+    PyObject *text =
+        make ? PyUnicode_DecodeUTF8(e->text, (Py_ssize_t)strlen(e->text), "replace") : NULL;
+    PyObject *error =
+        text ? PyObject_CallFunction(make, "iNi", (int)e->code, text, (int)e->retryable) : NULL;
     if (error) {
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_DECREF(error);
@@ -37,7 +39,8 @@ int ext_drain_log(struct ext_state *s)
     char text[1024];
     while (hr_log_next(&level, text, sizeof text)) {
         PyObject *emit = fetch(&s->emit_log, "headrace._log", "emit");
-        PyObject *line = emit ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : NULL;
+        PyObject *line =
+            emit ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : NULL;
         PyObject *done = line ? PyObject_CallFunction(emit, "iN", level, line) : NULL;
         if (!done)
             return -1;
@@ -61,10 +64,8 @@ static PyObject *ext_open(PyObject *module, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "sz:open", &url, &options))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_open(url, options, &a, &e);
-    Py_END_ALLOW_THREADS
-    struct ext_state *s = PyModule_GetState(module);
+    Py_BEGIN_ALLOW_THREADS rc = hr_open(url, options, &a, &e);
+    Py_END_ALLOW_THREADS struct ext_state *s = PyModule_GetState(module);
     return rc < 0 ? ext_raise(s, &e) : ext_archive_new(s, a);
 }
 
@@ -108,8 +109,10 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
 static int exec(PyObject *module)
 {
     struct ext_state *s = PyModule_GetState(module);
-    return add_type(module, &ext_archive_spec, &s->archive) || add_type(module, &ext_samples_spec, &s->samples) ||
-                   add_type(module, &ext_loader_spec, &s->loader) || add_type(module, &ext_batch_spec, &s->batch) ||
+    return add_type(module, &ext_archive_spec, &s->archive) ||
+                   add_type(module, &ext_samples_spec, &s->samples) ||
+                   add_type(module, &ext_loader_spec, &s->loader) ||
+                   add_type(module, &ext_batch_spec, &s->batch) ||
                    add_type(module, &ext_tensor_spec, &s->tensor)
                ? -1
                : 0;
@@ -150,8 +153,9 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static struct PyModuleDef module_def = {
-    PyModuleDef_HEAD_INIT, .m_name = "_headrace", .m_size = sizeof(struct ext_state), .m_methods = methods,
-    .m_slots = slots, .m_traverse = traverse, .m_clear = clear,
+    PyModuleDef_HEAD_INIT, .m_name = "_headrace", .m_size = sizeof(struct ext_state),
+    .m_methods = methods,  .m_slots = slots,      .m_traverse = traverse,
+    .m_clear = clear,
 };
 
 PyMODINIT_FUNC PyInit__headrace(void);

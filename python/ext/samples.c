@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 struct samples_object {
-    PyObject_HEAD
-    struct hr_samples *samples;
+    PyObject_HEAD struct hr_samples *samples;
 };
 
 PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x)
@@ -60,10 +59,8 @@ static PyObject *samples_view(PyObject *self, PyObject *args)
     }
     if (!fixed)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_samples_view(of(self), name, arrays, (int)n, stack, &e);
-    Py_END_ALLOW_THREADS
-    Py_DECREF(fixed);
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_view(of(self), name, arrays, (int)n, stack, &e);
+    Py_END_ALLOW_THREADS Py_DECREF(fixed);
     return done(self, rc, &e);
 }
 
@@ -94,10 +91,8 @@ static PyObject *samples_lag(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "sss:lag", &view, &dim, &duration))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_view_lag(of(self), view, dim, duration, &e);
-    Py_END_ALLOW_THREADS
-    return done(self, rc, &e);
+    Py_BEGIN_ALLOW_THREADS rc = hr_view_lag(of(self), view, dim, duration, &e);
+    Py_END_ALLOW_THREADS return done(self, rc, &e);
 }
 
 static PyObject *samples_index(PyObject *self, PyObject *args)
@@ -129,7 +124,8 @@ static PyObject *samples_slice(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "ssOOL:isel_slice", &view, &dim, &start, &stop, &step) ||
         optional_int(start, &has_start, &a) < 0 || optional_int(stop, &has_stop, &b) < 0)
         return NULL;
-    return done(self, hr_view_isel_slice(of(self), view, dim, has_start, a, has_stop, b, step, &e), &e);
+    return done(self, hr_view_isel_slice(of(self), view, dim, has_start, a, has_stop, b, step, &e),
+                &e);
 }
 
 static PyObject *samples_list(PyObject *self, PyObject *args)
@@ -164,10 +160,8 @@ static PyObject *samples_label(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "sss:sel", &view, &dim, &labels))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_view_sel(of(self), view, dim, labels, &e);
-    Py_END_ALLOW_THREADS
-    return done(self, rc, &e);
+    Py_BEGIN_ALLOW_THREADS rc = hr_view_sel(of(self), view, dim, labels, &e);
+    Py_END_ALLOW_THREADS return done(self, rc, &e);
 }
 
 static PyObject *samples_dtype(PyObject *self, PyObject *args)
@@ -200,8 +194,8 @@ static PyObject *samples_keep(PyObject *self, PyObject *args)
     int64_t a, b;
     struct hr_samples *out = NULL;
     struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "OOL:keep", &start, &stop, &step) || optional_int(start, &has_start, &a) < 0 ||
-        optional_int(stop, &has_stop, &b) < 0)
+    if (!PyArg_ParseTuple(args, "OOL:keep", &start, &stop, &step) ||
+        optional_int(start, &has_start, &a) < 0 || optional_int(stop, &has_stop, &b) < 0)
         return NULL;
     int rc = hr_samples_isel_slice(of(self), has_start, a, has_stop, b, step, &out, &e);
     return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
@@ -215,10 +209,9 @@ static PyObject *samples_keep_labels(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "s:keep_labels", &labels))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_samples_sel(of(self), labels, &out, &e);
-    Py_END_ALLOW_THREADS
-    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_sel(of(self), labels, &out, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
+                                       : ext_samples_new(ext_state_of(self), out);
 }
 
 static PyObject *samples_split(PyObject *self, PyObject *args)
@@ -244,7 +237,8 @@ static PyObject *samples_split(PyObject *self, PyObject *args)
         return ext_raise(ext_state_of(self), &e);
     PyObject *tuple = PyTuple_New(n);
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = tuple ? ext_samples_new(ext_state_of(self), out[i]) : (hr_samples_unref(out[i]), NULL);
+        PyObject *item =
+            tuple ? ext_samples_new(ext_state_of(self), out[i]) : (hr_samples_unref(out[i]), NULL);
         if (item)
             PyTuple_SetItem(tuple, i, item);
         else
@@ -257,7 +251,8 @@ static PyObject *samples_count(PyObject *self, PyObject *unused)
 {
     int64_t n = 0;
     struct hr_error e = {0};
-    return hr_samples_count(of(self), &n, &e) < 0 ? ext_raise(ext_state_of(self), &e) : PyLong_FromLongLong(n);
+    return hr_samples_count(of(self), &n, &e) < 0 ? ext_raise(ext_state_of(self), &e)
+                                                  : PyLong_FromLongLong(n);
 }
 
 static PyObject *samples_ids(PyObject *self, PyObject *args)
@@ -269,7 +264,8 @@ static PyObject *samples_ids(PyObject *self, PyObject *args)
     if (n < 0 || n > PY_SSIZE_T_MAX / 8)
         return PyErr_Format(PyExc_ValueError, "%lld ids", n);
     PyObject *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n * 8);
-    if (bytes && hr_samples_ids(of(self), first, n, (int64_t *)PyByteArray_AsString(bytes), &e) < 0) {
+    if (bytes &&
+        hr_samples_ids(of(self), first, n, (int64_t *)PyByteArray_AsString(bytes), &e) < 0) {
         Py_DECREF(bytes);
         return ext_raise(ext_state_of(self), &e);
     }
@@ -280,7 +276,8 @@ static PyObject *samples_json(PyObject *self, PyObject *unused)
 {
     char *text = NULL;
     struct hr_error e = {0};
-    return hr_samples_json(of(self), &text, &e) < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
+    return hr_samples_json(of(self), &text, &e) < 0 ? ext_raise(ext_state_of(self), &e)
+                                                    : ext_take_string(text);
 }
 
 static PyObject *samples_loader(PyObject *self, PyObject *args)
@@ -292,9 +289,9 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
     struct hr_loader *l = NULL;
     struct hr_error e = {0};
     int rc;
-    if (!PyArg_ParseTuple(args, "LLiiKKLLLLLiizLK:loader", &n, &global_batch, &o.shuffle, &o.remainder, &seed, &memory,
-                          &spread, &block, &streams, &rank, &world, &o.missing, &o.on_error, &dtype, &order,
-                          &explicit_set))
+    if (!PyArg_ParseTuple(args, "LLiiKKLLLLLiizLK:loader", &n, &global_batch, &o.shuffle,
+                          &o.remainder, &seed, &memory, &spread, &block, &streams, &rank, &world,
+                          &o.missing, &o.on_error, &dtype, &order, &explicit_set))
         return NULL;
     o.n = n;
     o.global_batch = global_batch;
@@ -309,10 +306,9 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
     o.explicit_set = explicit_set;
     if (dtype && !(o.dtype = (int)hr_dtype_parse(dtype)))
         return PyErr_Format(PyExc_ValueError, "no data type is called %s", dtype);
-    Py_BEGIN_ALLOW_THREADS
-    rc = hr_loader_open(of(self), &o, &l, &e);
-    Py_END_ALLOW_THREADS
-    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_loader_new(ext_state_of(self), l);
+    Py_BEGIN_ALLOW_THREADS rc = hr_loader_open(of(self), &o, &l, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
+                                       : ext_loader_new(ext_state_of(self), l);
 }
 
 static PyMethodDef samples_methods[] = {
@@ -333,7 +329,8 @@ static PyMethodDef samples_methods[] = {
     {"ids", samples_ids, METH_VARARGS, "ids(first, n) -> bytearray of int64"},
     {"json", samples_json, METH_NOARGS, "json() -> str"},
     {"loader", samples_loader, METH_VARARGS,
-     "loader(n, global_batch, shuffle, remainder, seed, memory, spread, block, streams, rank, world, missing, "
+     "loader(n, global_batch, shuffle, remainder, seed, memory, spread, block, streams, rank, "
+     "world, missing, "
      "on_error, dtype, order, explicit_set) -> LoaderHandle"},
     {NULL},
 };
@@ -342,6 +339,7 @@ static PyType_Slot samples_slots[] = {
     {Py_tp_methods, samples_methods},
     {0, NULL},
 };
-PyType_Spec ext_samples_spec = {.name = "headrace._headrace.SamplesHandle", .basicsize = sizeof(struct samples_object),
+PyType_Spec ext_samples_spec = {.name = "headrace._headrace.SamplesHandle",
+                                .basicsize = sizeof(struct samples_object),
                                 .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                 .slots = samples_slots};

@@ -28,8 +28,7 @@ static void owner_unref(struct owner *o)
 }
 
 struct tensor_object {
-    PyObject_HEAD
-    struct owner *owner;
+    PyObject_HEAD struct owner *owner;
     void *data;
     enum hr_dtype dtype;
     Py_ssize_t item;
@@ -42,15 +41,18 @@ struct tensor_object {
 static const char *buffer_format(enum hr_dtype t)
 {
     static const char *const formats[] = {
-        [HR_BOOL] = "?", [HR_I8] = "b", [HR_I16] = "h", [HR_I32] = "i", [HR_I64] = "q", [HR_U8] = "B", [HR_U16] = "H",
-        [HR_U32] = "I", [HR_U64] = "Q", [HR_F16] = "e", [HR_BF16] = "H", [HR_F32] = "f", [HR_F64] = "d",
-        [HR_C64] = "Zf", [HR_C128] = "Zd", [HR_DATETIME64] = "q", [HR_TIMEDELTA64] = "q",
+        [HR_BOOL] = "?",        [HR_I8] = "b",   [HR_I16] = "h",   [HR_I32] = "i",
+        [HR_I64] = "q",         [HR_U8] = "B",   [HR_U16] = "H",   [HR_U32] = "I",
+        [HR_U64] = "Q",         [HR_F16] = "e",  [HR_BF16] = "H",  [HR_F32] = "f",
+        [HR_F64] = "d",         [HR_C64] = "Zf", [HR_C128] = "Zd", [HR_DATETIME64] = "q",
+        [HR_TIMEDELTA64] = "q",
     };
     return t > HR_NONE && t <= HR_TIMEDELTA64 ? formats[t] : NULL;
 }
 
-PyObject *ext_tensor_new(struct ext_state *s, struct hr_batch *batch, void *data, enum hr_dtype dtype, size_t item,
-                         const char *name, const char *unit, int ndim, const int64_t *shape)
+PyObject *ext_tensor_new(struct ext_state *s, struct hr_batch *batch, void *data,
+                         enum hr_dtype dtype, size_t item, const char *name, const char *unit,
+                         int ndim, const int64_t *shape)
 {
     struct owner *o = calloc(1, sizeof *o);
     struct tensor_object *self = o ? PyObject_New(struct tensor_object, s->tensor) : NULL;
@@ -152,11 +154,13 @@ static void capsule_free(PyObject *capsule)
 static int dlpack_type(const struct tensor_object *t, DLDataType *out)
 {
     static const uint8_t codes[] = {
-        [HR_BOOL] = 6, [HR_I8] = 0, [HR_I16] = 0, [HR_I32] = 0, [HR_I64] = 0, [HR_U8] = 1, [HR_U16] = 1, [HR_U32] = 1,
-        [HR_U64] = 1, [HR_F16] = 2, [HR_BF16] = 4, [HR_F32] = 2, [HR_F64] = 2, [HR_C64] = 5, [HR_C128] = 5,
+        [HR_BOOL] = 6, [HR_I8] = 0,  [HR_I16] = 0, [HR_I32] = 0, [HR_I64] = 0,
+        [HR_U8] = 1,   [HR_U16] = 1, [HR_U32] = 1, [HR_U64] = 1, [HR_F16] = 2,
+        [HR_BF16] = 4, [HR_F32] = 2, [HR_F64] = 2, [HR_C64] = 5, [HR_C128] = 5,
     };
     if (t->dtype > HR_C128) {
-        PyErr_Format(PyExc_BufferError, "DLPack has no type %s: use .numpy()", hr_dtype_name(t->dtype));
+        PyErr_Format(PyExc_BufferError, "DLPack has no type %s: use .numpy()",
+                     hr_dtype_name(t->dtype));
         return -1;
     }
     *out = (DLDataType){.code = codes[t->dtype], .bits = (uint8_t)(t->item * 8), .lanes = 1};
@@ -195,20 +199,25 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
     PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &max_version, &device, &copy))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream,
+                                     &max_version, &device, &copy))
         return NULL;
     if (stream != Py_None)
         return PyErr_Format(PyExc_BufferError, "stream must be None for memory on the CPU");
     if (device != Py_None) {
         int type, id;
-        if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id) || type != 1 || id != 0) {
+        if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id) || type != 1 ||
+            id != 0) {
             PyErr_Clear();
             return PyErr_Format(PyExc_BufferError, "this tensor lives on the CPU, device (1, 0)");
         }
     }
     int major = 0, minor = 0;
-    if (max_version != Py_None && (!PyTuple_Check(max_version) || !PyArg_ParseTuple(max_version, "ii", &major, &minor)))
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "max_version is a tuple of two integers");
+    if (max_version != Py_None &&
+        (!PyTuple_Check(max_version) || !PyArg_ParseTuple(max_version, "ii", &major, &minor)))
+        return PyErr_Occurred()
+                   ? NULL
+                   : PyErr_Format(PyExc_TypeError, "max_version is a tuple of two integers");
     int do_copy = copy == Py_None ? 0 : PyObject_IsTrue(copy);
     if (do_copy < 0)
         return NULL;
@@ -339,9 +348,10 @@ static PyObject *tensor_subscript(PyObject *self, PyObject *key)
 static PyObject *tensor_repr(PyObject *self)
 {
     PyObject *shape = tensor_shape(self, NULL), *dtype = tensor_dtype(self, NULL);
-    PyObject *text = shape && dtype ? PyUnicode_FromFormat("<Tensor %s %S %U>",
-                                                           ((struct tensor_object *)self)->name, shape, dtype)
-                                    : NULL;
+    PyObject *text = shape && dtype
+                         ? PyUnicode_FromFormat("<Tensor %s %S %U>",
+                                                ((struct tensor_object *)self)->name, shape, dtype)
+                         : NULL;
     Py_XDECREF(shape);
     Py_XDECREF(dtype);
     return text;
@@ -351,10 +361,12 @@ static PyMethodDef tensor_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
      "A DLPack capsule over the batch's memory."},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "(1, 0): the CPU."},
-    {"__array__", (PyCFunction)(void (*)(void))tensor_array, METH_VARARGS | METH_KEYWORDS, "As numpy asks for it."},
+    {"__array__", (PyCFunction)(void (*)(void))tensor_array, METH_VARARGS | METH_KEYWORDS,
+     "As numpy asks for it."},
     {"numpy", tensor_numpy, METH_NOARGS, "A writable numpy array over the same memory."},
     {"torch", tensor_torch, METH_NOARGS, "A torch tensor over the same memory."},
-    {"jax", tensor_jax, METH_NOARGS, "A jax array over the same memory (CPU), read-only as jax has it."},
+    {"jax", tensor_jax, METH_NOARGS,
+     "A jax array over the same memory (CPU), read-only as jax has it."},
     {NULL},
 };
 
@@ -375,8 +387,11 @@ static PyType_Slot tensor_slots[] = {
     {Py_mp_length, tensor_len},
     {Py_mp_subscript, tensor_subscript},
     {Py_bf_getbuffer, tensor_getbuffer},
-    {Py_tp_doc, "Typed memory of a batch: C-contiguous, 256-byte aligned, writable, shared without a copy."},
+    {Py_tp_doc,
+     "Typed memory of a batch: C-contiguous, 256-byte aligned, writable, shared without a copy."},
     {0, NULL},
 };
-PyType_Spec ext_tensor_spec = {.name = "headrace.Tensor", .basicsize = sizeof(struct tensor_object),
-                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, .slots = tensor_slots};
+PyType_Spec ext_tensor_spec = {.name = "headrace.Tensor",
+                               .basicsize = sizeof(struct tensor_object),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = tensor_slots};

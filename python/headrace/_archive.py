@@ -87,9 +87,7 @@ class Archive:
         hint = f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(self.arrays[:8]) or 'none'}"
         raise NotFoundError(f"no array {path!r} in {self.url}{hint}")
 
-    def samples(
-        self, views: dict[str, View | str] | None = None, *, along: str, **named: View | str
-    ) -> Samples:
+    def samples(self, views: dict[str, View | str] | None = None, *, along: str, **named: View | str) -> Samples:
         """Say what one sample is.
 
         Parameters

@@ -25,7 +25,7 @@ def count(n: float | None) -> str:
 
 
 def shape(dims: Any, lengths: Any) -> str:
-    """"time 4096, lat 181, lon 360"."""
+    """ "time 4096, lat 181, lon 360"."""
     names = dims or [None] * len(lengths)
     return ", ".join(f"{d} {n}" if d else str(n) for d, n in zip(names, lengths))
 

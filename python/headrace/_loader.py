@@ -85,8 +85,8 @@ def _positive(name: str, value: Any) -> int:
 class Loader:
     """Yields `Batch` after `Batch`; each ``for`` loop is one epoch.
 
-    One iterator lives at a time. A loop that is left early abandons its epoch: the next loop starts the next one. A state
-    taken at any step continues there, exactly, on any number of ranks that divides `streams`.
+    One iterator lives at a time. A loop that is left early abandons its epoch: the next loop starts the next one. A
+    state taken at any step continues there, exactly, on any number of ranks that divides `streams`.
 
     >>> with train.batches(32, shuffle=True) as loader:        # doctest: +SKIP
     ...     for batch in loader:

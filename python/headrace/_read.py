@@ -46,8 +46,8 @@ def read(array: Array, key: Any, dtype: Any, decode: bool) -> Any:
     stored = array.info
     if stored["dtype"] in ("string", "bytes"):
         raw = array.archive._handle.read(array.path, start, count, step, None, False, 0, None)
-        items = raw.split(b"\0") if np.prod(count, dtype=np.int64) else []
-        texts = [i.decode("utf-8", "replace") for i in items] if stored["dtype"] == "string" else items
+        items: list[bytes] = raw.split(b"\0") if np.prod(count, dtype=np.int64) else []
+        texts: list[Any] = [i.decode("utf-8", "replace") for i in items] if stored["dtype"] == "string" else items
         result = np.array(texts, dtype=object).reshape(count)
     else:
         result = _numbers(array, start, count, step, wanted, decode)
@@ -63,7 +63,9 @@ def _numpy_type(described: Any) -> Any:
     return np.dtype([(name, _numpy_type(kind), *(tuple(r) for r in repeat)) for name, kind, *repeat in described])
 
 
-def _numbers(array: Array, start: list[int], count: list[int], step: list[int], wanted: str | None, decode: bool) -> Any:
+def _numbers(
+    array: Array, start: list[int], count: list[int], step: list[int], wanted: str | None, decode: bool
+) -> Any:
     import numpy as np
 
     stored = array.info

@@ -63,7 +63,7 @@ def _add_index(handle: Any, name: str, dim: str, value: object) -> None:
     if isinstance(value, slice):
         handle.isel_slice(name, dim, value.start, value.stop, 1 if value.step is None else value.step)
     elif hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0:
-        handle.isel(name, dim, int(value))  # type: ignore[call-overload]
+        handle.isel(name, dim, int(value))
     else:
         handle.isel_list(name, dim, [int(i) for i in value])  # type: ignore[attr-defined]
 

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 
-class Dataset(IterableDataset):  # type: ignore[type-arg]
+class Dataset(IterableDataset):
     """Yields dicts of tensors; carries the loader's state for ``StatefulDataLoader``.
 
     Whole batches come out, so wrap it with ``batch_size=None`` and no workers: the loader has threads of its own.

@@ -6,13 +6,16 @@
 #include "store/store.h"
 
 /* The array at `path`, readable (its problem, if any, is the error). HR_ENOENT names near matches. */
-int archive_array(struct hr_archive *a, const char *path, const struct array **out, struct hr_error *e);
+int archive_array(struct hr_archive *a, const char *path, const struct array **out,
+                  struct hr_error *e);
 /* The same, NULL in *out when there is no such array (for coordinates, which may be absent). */
-int archive_find(struct hr_archive *a, const char *path, const struct array **out, struct hr_error *e);
-struct store *archive_store(const struct hr_archive *a);      /* not a new reference */
-const char *archive_url(const struct hr_archive *a);          /* for people: no secrets */
+int archive_find(struct hr_archive *a, const char *path, const struct array **out,
+                 struct hr_error *e);
+struct store *archive_store(const struct hr_archive *a); /* not a new reference */
+const char *archive_url(const struct hr_archive *a);     /* for people: no secrets */
 /* Read the whole hierarchy and report on it under the archive's lock. */
-int archive_walk(struct hr_archive *a, int (*report)(const struct reader *r, void *arg, struct hr_error *e), void *arg,
+int archive_walk(struct hr_archive *a,
+                 int (*report)(const struct reader *r, void *arg, struct hr_error *e), void *arg,
                  struct hr_error *e);
 /* HR_EFORK in a forked child. */
 int archive_check(const struct hr_archive *a, struct hr_error *e);

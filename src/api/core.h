@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 struct dim_spec {
-    bool set, keep;     /* keep: the dimension stays in the tensor */
+    bool set, keep; /* keep: the dimension stays in the tensor */
     enum plan_sel kind;
     int64_t start, count, step;
     const int64_t *list;
@@ -22,7 +22,7 @@ struct view_spec {
     int n_arrays;
     enum hr_dtype dtype;
     bool decode;
-    int axis;                 /* which dimension is the sample axis */
+    int axis; /* which dimension is the sample axis */
     const char *dims[HR_MAX_DIMS];
     struct dim_spec dim[HR_MAX_DIMS];
 };
@@ -35,7 +35,7 @@ struct core {
     const char *along;
     struct view_spec **views;
     size_t n_views, cap_views;
-    int64_t axis;             /* length of the sample axis, -1 before the first view */
+    int64_t axis; /* length of the sample axis, -1 before the first view */
     const struct array *axis_array;
     bool frozen;
     /* after freezing */
@@ -49,14 +49,15 @@ struct core {
 struct hr_samples {
     atomic_int refs;
     struct core *core;
-    bool whole;               /* all ids of the core: first and last follow when it freezes */
+    bool whole; /* all ids of the core: first and last follow when it freezes */
     int64_t first, last;
     struct bitmap *filter;
 };
 
 void core_unref(struct core *c);
 /* An object with the ids [first, last) or `filter` (taken over) of core c; NULL when out of memory. */
-struct hr_samples *samples_derive(struct core *c, int64_t first, int64_t last, struct bitmap *filter, bool whole);
+struct hr_samples *samples_derive(struct core *c, int64_t first, int64_t last,
+                                  struct bitmap *filter, bool whole);
 /* Name of dimension d of an array: its own, or dim_0, dim_1, …; NULL when out of memory. */
 const char *core_dim_name(struct core *c, const struct array *x, int d);
 /* Freeze the core if it is not, and settle the ids of `s`. */
@@ -64,13 +65,14 @@ int samples_freeze(struct hr_samples *s, struct hr_error *e);
 int64_t samples_count_ids(const struct hr_samples *s); /* frozen samples */
 /* The tensor of a view: dimensions and shape into *t, elements of a sample, strides in items of the stack and of each
  * array dimension (0 where it is dropped). */
-int core_view_layout(const struct core *c, const struct view_spec *v, struct samples_tensor *t, uint64_t *items,
-                     uint64_t *stack_stride, uint64_t *strides, struct hr_error *e);
+int core_view_layout(const struct core *c, const struct view_spec *v, struct samples_tensor *t,
+                     uint64_t *items, uint64_t *stack_stride, uint64_t *strides,
+                     struct hr_error *e);
 /* Python's slice rules for step > 0 on a dimension of length n. */
-int core_slice_range(int has_start, int64_t start, int has_stop, int64_t stop, int64_t step, int64_t n, int64_t *from,
-                     int64_t *count, struct hr_error *e);
+int core_slice_range(int has_start, int64_t start, int has_stop, int64_t stop, int64_t step,
+                     int64_t n, int64_t *from, int64_t *count, struct hr_error *e);
 /* JSON labels → indices, on the coordinate of `dim`; lists land in `arena`. */
-int core_resolve(struct hr_archive *a, struct arena *arena, const struct array *x, const char *dim, int64_t n,
-                 const char *labels, struct selection *out, struct hr_error *e);
+int core_resolve(struct hr_archive *a, struct arena *arena, const struct array *x, const char *dim,
+                 int64_t n, const char *labels, struct selection *out, struct hr_error *e);
 
 #endif

@@ -21,7 +21,8 @@ static int source_number(struct core *c, const struct array *x, struct hr_error 
         a->grid[d] = x->grid[d];
         a->edges[d] = x->edges ? x->edges[d] : NULL;
         if (!mul_u64(items, x->chunk[d], &items))
-            return error_set(e, HR_EFORMAT, "array %s: a chunk has more than 2^64 elements", x->path);
+            return error_set(e, HR_EFORMAT, "array %s: a chunk has more than 2^64 elements",
+                             x->path);
     }
     a->item = x->type.item_size;
     if (!mul_u64(items, x->field_stride ? x->field_stride : a->item, &a->decoded))
@@ -33,8 +34,8 @@ static int source_number(struct core *c, const struct array *x, struct hr_error 
 }
 
 /* The tensor of a view: which of its dimensions each dimension of the array becomes, with strides in items. */
-int core_view_layout(const struct core *c, const struct view_spec *v, struct samples_tensor *t, uint64_t *items,
-                       uint64_t *stack_stride, uint64_t *strides, struct hr_error *e)
+int core_view_layout(const struct core *c, const struct view_spec *v, struct samples_tensor *t,
+                     uint64_t *items, uint64_t *stack_stride, uint64_t *strides, struct hr_error *e)
 {
     const struct array *x = v->arrays[0];
     int place[HR_MAX_DIMS], stack = -1;
@@ -70,11 +71,13 @@ int core_view_layout(const struct core *c, const struct view_spec *v, struct sam
     for (int d = t->ndim - 1; d > 0; d--) {
         stride[d] = *items;
         if (!mul_u64(*items, (uint64_t)t->shape[d], items) || *items > (UINT64_C(1) << 48))
-            return error_set(e, HR_EINVAL, "view %s: one sample has more than 2^48 elements; select a part of it",
+            return error_set(e, HR_EINVAL,
+                             "view %s: one sample has more than 2^48 elements; select a part of it",
                              v->name);
     }
     if (!*items)
-        return error_set(e, HR_EINVAL, "view %s: a sample has no elements (a dimension of length 0)", v->name);
+        return error_set(e, HR_EINVAL,
+                         "view %s: a sample has no elements (a dimension of length 0)", v->name);
     for (int d = 0; d < x->ndim; d++)
         strides[d] = place[d] < 0 ? 0 : stride[place[d]];
     *stack_stride = stack < 0 ? 0 : stride[stack];
@@ -96,10 +99,16 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
         p->to_offset = (uint64_t)i * stack_stride;
         for (int d = 0; d < x->ndim; d++) {
             const struct dim_spec *spec = &v->dim[d];
-            p->dim[d] = (struct plan_dim){.kind = spec->kind, .start = spec->start, .count = spec->count,
-                                          .step = spec->step, .list = spec->list, .to_stride = strides[d]};
+            p->dim[d] = (struct plan_dim){.kind = spec->kind,
+                                          .start = spec->start,
+                                          .count = spec->count,
+                                          .step = spec->step,
+                                          .list = spec->list,
+                                          .to_stride = strides[d]};
             if (d != v->axis && !spec->set)
-                p->dim[d] = (struct plan_dim){.kind = SEL_SLICE, .count = (int64_t)x->shape[d], .step = 1,
+                p->dim[d] = (struct plan_dim){.kind = SEL_SLICE,
+                                              .count = (int64_t)x->shape[d],
+                                              .step = 1,
                                               .to_stride = strides[d]};
         }
     }
@@ -111,7 +120,8 @@ static int freeze_locked(struct core *c, struct hr_error *e)
     if (c->frozen)
         return 0;
     if (!c->n_views)
-        return error_set(e, HR_EINVAL, "no view given: say what a sample takes, such as x=hr.view(\"t2m\")");
+        return error_set(e, HR_EINVAL,
+                         "no view given: say what a sample takes, such as x=hr.view(\"t2m\")");
     size_t parts = 0;
     for (size_t i = 0; i < c->n_views; i++)
         parts += (size_t)c->views[i]->n_arrays;
@@ -123,7 +133,8 @@ static int freeze_locked(struct core *c, struct hr_error *e)
         return error_nomem(e, parts * sizeof *c->parts, "views");
     for (size_t i = 0; i < c->n_views; i++)
         TRY(freeze_view(c, (int)i, e));
-    TRY(split_valid_ids(c->arrays, c->parts, c->n_parts, (uint64_t)c->axis, &c->first, &c->last, e));
+    TRY(split_valid_ids(c->arrays, c->parts, c->n_parts, (uint64_t)c->axis, &c->first, &c->last,
+                        e));
     c->frozen = true;
     return 0;
 }

@@ -16,16 +16,19 @@ static int find_coordinate(struct hr_archive *a, const struct array *array, cons
     char path[1024];
     *out = NULL;
     if (slash) {
-        int n = snprintf(path, sizeof path, "%.*s/%s", (int)(slash - array->path), array->path, dim);
+        int n =
+            snprintf(path, sizeof path, "%.*s/%s", (int)(slash - array->path), array->path, dim);
         if (n > 0 && (size_t)n < sizeof path)
             TRY(archive_find(a, path, out, e));
     }
     if (!*out)
         TRY(archive_find(a, dim, out, e));
     if (!*out)
-        return error_set(e, HR_ENOENT,
-                         "dimension %s has no coordinate array in this archive: select by index instead "
-                         "(isel=, slices of integers)", dim);
+        return error_set(
+            e, HR_ENOENT,
+            "dimension %s has no coordinate array in this archive: select by index instead "
+            "(isel=, slices of integers)",
+            dim);
     return 0;
 }
 
@@ -34,7 +37,8 @@ static const char *text_attribute(const struct array *x, const char *name)
     return json_str(json_get(x->attributes, name));
 }
 
-static int take_texts(struct coordinate *c, const struct array *x, const char *data, size_t size, struct hr_error *e)
+static int take_texts(struct coordinate *c, const struct array *x, const char *data, size_t size,
+                      struct hr_error *e)
 {
     c->kind = COORDINATE_TEXT;
     c->texts = arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->texts);
@@ -109,13 +113,15 @@ static int64_t int_at(const void *data, enum hr_dtype t, int64_t i)
 }
 
 /* Numbers, CF-decoded where packed; times become microseconds. */
-static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct array *x, void *stored,
-                        struct hr_error *e)
+static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct array *x,
+                        void *stored, struct hr_error *e)
 {
     enum hr_dtype t = x->type.kind;
     const char *units = text_attribute(x, "units");
-    bool time = t == HR_DATETIME64 ? cftime_from_datetime64(x->type.time_unit, x->type.time_count, &c->time)
-                : t != HR_TIMEDELTA64 && units && cftime_parse(units, text_attribute(x, "calendar"), &c->time);
+    bool time = t == HR_DATETIME64
+                    ? cftime_from_datetime64(x->type.time_unit, x->type.time_count, &c->time)
+                    : t != HR_TIMEDELTA64 && units &&
+                          cftime_parse(units, text_attribute(x, "calendar"), &c->time);
     bool packed = json_get(x->attributes, "scale_factor") || json_get(x->attributes, "add_offset");
     bool whole = (t >= HR_BOOL && t <= HR_U64) || t == HR_DATETIME64 || t == HR_TIMEDELTA64;
     if (whole && !packed) {
@@ -124,7 +130,8 @@ static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct
             return error_nomem(e, (uint64_t)c->n * 8, "coordinate values");
         for (int64_t i = 0; i < c->n; i++) {
             int64_t v = int_at(stored, t, i);
-            c->ints[i] = !time || (t == HR_DATETIME64 && v == INT64_MIN) ? v : cftime_us_exact(&c->time, v);
+            c->ints[i] =
+                !time || (t == HR_DATETIME64 && v == INT64_MIN) ? v : cftime_us_exact(&c->time, v);
         }
         return 0;
     }
@@ -133,8 +140,8 @@ static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct
     TRY(hr_archive_read(a, x->path, 0, NULL, NULL, NULL, HR_F64, 1, &data, &size, e));
     if (size != (size_t)c->n * 8) {
         hr_free(data);
-        return error_set(e, HR_EDATA, "coordinate %s: %zu bytes where %lld numbers were expected", x->path, size,
-                         (long long)c->n);
+        return error_set(e, HR_EDATA, "coordinate %s: %zu bytes where %lld numbers were expected",
+                         x->path, size, (long long)c->n);
     }
     c->kind = time ? COORDINATE_TIME : COORDINATE_FLOAT;
     c->single = t == HR_F32 && !packed;
@@ -151,8 +158,8 @@ static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct
     return 0;
 }
 
-int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim, int64_t length,
-                    struct coordinate *c, struct hr_error *e)
+int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim,
+                    int64_t length, struct coordinate *c, struct hr_error *e)
 {
     const struct array *x;
     memset(c, 0, sizeof *c);
@@ -162,8 +169,10 @@ int coordinate_read(struct hr_archive *a, const struct array *array, const char 
         return error_set(e, x->problem_code, "coordinate %s: %s", x->path, x->problem);
     if (x->ndim != 1 || (int64_t)x->shape[0] != length)
         return error_set(e, HR_EFORMAT,
-                         "array %s is no coordinate of dimension %s: it is not one-dimensional of length %lld; select "
-                         "by index instead", x->path, dim, (long long)length);
+                         "array %s is no coordinate of dimension %s: it is not one-dimensional of "
+                         "length %lld; select "
+                         "by index instead",
+                         x->path, dim, (long long)length);
     c->n = length;
     c->name = arena_strdup(&c->arena, x->path);
     void *data;
@@ -176,7 +185,8 @@ int coordinate_read(struct hr_archive *a, const struct array *array, const char 
     else if (t == HR_STRING || t == HR_BYTES || t == HR_UTF32 || t == HR_RAW)
         rc = take_texts(c, x, data, size, e);
     else if (t == HR_C64 || t == HR_C128)
-        rc = error_set(e, HR_EUNSUPPORTED, "coordinate %s is complex: select by index instead", x->path);
+        rc = error_set(e, HR_EUNSUPPORTED, "coordinate %s is complex: select by index instead",
+                       x->path);
     else
         rc = take_numbers(a, c, x, data, e);
     hr_free(data);
@@ -210,9 +220,11 @@ static void label_text(const struct json *v, char *out, size_t n)
     buf_dispose(&b);
 }
 
-static int parse_label(const struct coordinate *c, const struct json *v, struct label *out, struct hr_error *e)
+static int parse_label(const struct coordinate *c, const struct json *v, struct label *out,
+                       struct hr_error *e)
 {
-    static const char *const wants[] = {"an integer", "a number", "a time such as \"1990-05-01T06\"", "a text"};
+    static const char *const wants[] = {"an integer", "a number",
+                                        "a time such as \"1990-05-01T06\"", "a text"};
     const char *text = json_str(v);
     double number;
     memset(out, 0, sizeof *out);
@@ -250,7 +262,8 @@ static int parse_label(const struct coordinate *c, const struct json *v, struct 
     }
     char shown[96];
     label_text(v, shown, sizeof shown);
-    return error_set(e, HR_EINVAL, "%s is no label of coordinate %s, which takes %s", shown, c->name, wants[c->kind]);
+    return error_set(e, HR_EINVAL, "%s is no label of coordinate %s, which takes %s", shown,
+                     c->name, wants[c->kind]);
 }
 
 /* Where value i lies against the label: -1 below, 0 inside, 1 above. */
@@ -276,8 +289,9 @@ static int direction(const struct coordinate *c) /* 1 ascending, -1 descending, 
         if (c->kind == COORDINATE_TEXT)
             r = strcmp(c->texts[i], c->texts[i - 1]);
         else if (c->kind == COORDINATE_FLOAT)
-            r = isnan(c->floats[i]) || isnan(c->floats[i - 1]) ? 0
-                : (c->floats[i] > c->floats[i - 1]) - (c->floats[i] < c->floats[i - 1]);
+            r = isnan(c->floats[i]) || isnan(c->floats[i - 1])
+                    ? 0
+                    : (c->floats[i] > c->floats[i - 1]) - (c->floats[i] < c->floats[i - 1]);
         else
             r = (c->ints[i] > c->ints[i - 1]) - (c->ints[i] < c->ints[i - 1]);
         r = (r > 0) - (r < 0);
@@ -330,12 +344,14 @@ static int no_such_label(const struct coordinate *c, const struct json *v, struc
         value_text(c, best, value, sizeof value);
         snprintf(near, sizeof near, "; the nearest is %.40s", value);
     }
-    return error_set(e, HR_ENOENT, "no label %s on coordinate %s (%s … %s)%s", shown, c->name, first, last, near);
+    return error_set(e, HR_ENOENT, "no label %s on coordinate %s (%s … %s)%s", shown, c->name,
+                     first, last, near);
 }
 
 /* ---- selections ----------------------------------------------------------------------------------------------- */
 
-static int select_scalar(const struct coordinate *c, const struct json *v, struct selection *out, struct hr_error *e)
+static int select_scalar(const struct coordinate *c, const struct json *v, struct selection *out,
+                         struct hr_error *e)
 {
     struct label l;
     int64_t first = -1, last = -1, hits = 0;
@@ -350,24 +366,34 @@ static int select_scalar(const struct coordinate *c, const struct json *v, struc
     if (!hits)
         return no_such_label(c, v, e);
     if (hits != last - first + 1)
-        return error_set(e, HR_EINVAL, "coordinate %s is not sorted: a label that selects several elements is ambiguous",
-                         c->name);
+        return error_set(
+            e, HR_EINVAL,
+            "coordinate %s is not sorted: a label that selects several elements is ambiguous",
+            c->name);
     bool one = hits == 1 && (l.exact || c->ints == NULL || c->ints[first] == l.low);
-    *out = (struct selection){.kind = one ? SELECTION_ONE : SELECTION_RANGE, .start = first, .count = hits, .step = 1};
+    *out = (struct selection){
+        .kind = one ? SELECTION_ONE : SELECTION_RANGE, .start = first, .count = hits, .step = 1};
     return 0;
 }
 
-static int select_slice(const struct coordinate *c, const struct json *v, struct selection *out, struct hr_error *e)
+static int select_slice(const struct coordinate *c, const struct json *v, struct selection *out,
+                        struct hr_error *e)
 {
-    const struct json *start = json_get(v, "start"), *stop = json_get(v, "stop"), *step = json_get(v, "step");
+    const struct json *start = json_get(v, "start"), *stop = json_get(v, "stop"),
+                      *step = json_get(v, "step");
     int64_t from = 0, to = c->n, by = 1;
     int dir = direction(c);
     struct label l;
     if (step && !json_is(step, JSON_NULL) && (!json_int64(step, &by) || by < 1))
-        return error_set(e, HR_EINVAL, "the step of a slice on coordinate %s must be a positive integer", c->name);
+        return error_set(e, HR_EINVAL,
+                         "the step of a slice on coordinate %s must be a positive integer",
+                         c->name);
     if (!dir && ((start && !json_is(start, JSON_NULL)) || (stop && !json_is(stop, JSON_NULL))))
-        return error_set(e, HR_EINVAL, "coordinate %s is not sorted: a slice of labels has no meaning on it; give a list "
-                         "of labels, or select by index", c->name);
+        return error_set(
+            e, HR_EINVAL,
+            "coordinate %s is not sorted: a slice of labels has no meaning on it; give a list "
+            "of labels, or select by index",
+            c->name);
     if (start && !json_is(start, JSON_NULL)) {
         TRY(parse_label(c, start, &l, e));
         while (from < c->n && side(c, &l, from) * dir < 0)
@@ -379,12 +405,13 @@ static int select_slice(const struct coordinate *c, const struct json *v, struct
             to--;
     }
     int64_t length = to > from ? to - from : 0;
-    *out = (struct selection){.kind = SELECTION_RANGE, .start = from, .count = (length + by - 1) / by, .step = by};
+    *out = (struct selection){
+        .kind = SELECTION_RANGE, .start = from, .count = (length + by - 1) / by, .step = by};
     return 0;
 }
 
-static int select_list(const struct coordinate *c, struct arena *arena, const struct json *v, struct selection *out,
-                       struct hr_error *e)
+static int select_list(const struct coordinate *c, struct arena *arena, const struct json *v,
+                       struct selection *out, struct hr_error *e)
 {
     *out = (struct selection){.kind = SELECTION_LIST, .count = v->size, .step = 1};
     if (!(out->list = arena_array(arena, v->size + 1, sizeof *out->list)))
@@ -395,8 +422,11 @@ static int select_list(const struct coordinate *c, struct arena *arena, const st
         if (one.count != 1) {
             char shown[96];
             label_text(&v->items[i], shown, sizeof shown);
-            return error_set(e, HR_EINVAL, "label %s selects %lld elements of coordinate %s: in a list each label must "
-                             "name one", shown, (long long)one.count, c->name);
+            return error_set(
+                e, HR_EINVAL,
+                "label %s selects %lld elements of coordinate %s: in a list each label must "
+                "name one",
+                shown, (long long)one.count, c->name);
         }
         out->list[i] = one.start;
     }
@@ -413,12 +443,16 @@ int coordinate_select(const struct coordinate *c, struct arena *arena, const str
     return select_scalar(c, labels, out, e);
 }
 
-int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *steps, struct hr_error *e)
+int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *steps,
+                     struct hr_error *e)
 {
     if (c->n < 2)
-        return error_set(e, HR_EINVAL, "coordinate %s has fewer than two values: a lag has no meaning on it", c->name);
+        return error_set(e, HR_EINVAL,
+                         "coordinate %s has fewer than two values: a lag has no meaning on it",
+                         c->name);
     if (c->kind == COORDINATE_TEXT)
-        return error_set(e, HR_EINVAL, "coordinate %s holds texts: use hr.steps instead of a lag", c->name);
+        return error_set(e, HR_EINVAL, "coordinate %s holds texts: use hr.steps instead of a lag",
+                         c->name);
     double spacing, want;
     char *end;
     int64_t us;
@@ -428,12 +462,16 @@ int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *
             if (c->ints[i] - c->ints[i - 1] != d) {
                 char at[64];
                 value_text(c, i, at, sizeof at);
-                return error_set(e, HR_EINVAL, "coordinate %s is not uniformly spaced (at index %lld, %s): use hr.steps "
-                                 "instead of a lag", c->name, (long long)i, at);
+                return error_set(
+                    e, HR_EINVAL,
+                    "coordinate %s is not uniformly spaced (at index %lld, %s): use hr.steps "
+                    "instead of a lag",
+                    c->name, (long long)i, at);
             }
         }
         if (!cftime_duration(duration, &us))
-            return error_set(e, HR_EINVAL, "\"%s\" is no duration: write \"6h\", \"-1D\", \"30min\"", duration);
+            return error_set(e, HR_EINVAL,
+                             "\"%s\" is no duration: write \"6h\", \"-1D\", \"30min\"", duration);
         spacing = (double)d;
         want = (double)us;
     } else {
@@ -443,17 +481,24 @@ int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *
         for (int64_t i = 2; i < c->n; i++) {
             double v = c->floats ? c->floats[i] : (double)c->ints[i];
             if (!(fabs(v - first - spacing * (double)i) <= fabs(spacing) * 1e-3))
-                return error_set(e, HR_EINVAL, "coordinate %s is not uniformly spaced (at index %lld): use hr.steps "
-                                 "instead of a lag", c->name, (long long)i);
+                return error_set(
+                    e, HR_EINVAL,
+                    "coordinate %s is not uniformly spaced (at index %lld): use hr.steps "
+                    "instead of a lag",
+                    c->name, (long long)i);
         }
         want = decimal_read(duration, &end);
         if (end == duration || *end)
-            return error_set(e, HR_EINVAL, "\"%s\" is no number in the unit of coordinate %s", duration, c->name);
+            return error_set(e, HR_EINVAL, "\"%s\" is no number in the unit of coordinate %s",
+                             duration, c->name);
     }
     double n = want / spacing;
     if (!isfinite(n) || fabs(n - round(n)) > 1e-6 || fabs(n) > 1e15)
-        return error_set(e, HR_EINVAL, "a lag of \"%s\" is %.4g steps of coordinate %s: it must be a whole number of "
-                         "them", duration, n, c->name);
+        return error_set(
+            e, HR_EINVAL,
+            "a lag of \"%s\" is %.4g steps of coordinate %s: it must be a whole number of "
+            "them",
+            duration, n, c->name);
     *steps = llround(n);
     return 0;
 }

@@ -16,16 +16,16 @@ struct coordinate {
     enum coordinate_kind kind;
     const char *name;
     int64_t n;
-    int64_t *ints;       /* INT; TIME: microseconds */
-    double *floats;      /* FLOAT */
-    bool single;         /* FLOAT stored in 32 bits: labels are rounded to them */
-    const char **texts;  /* TEXT */
+    int64_t *ints;      /* INT; TIME: microseconds */
+    double *floats;     /* FLOAT */
+    bool single;        /* FLOAT stored in 32 bits: labels are rounded to them */
+    const char **texts; /* TEXT */
     struct cftime time;
     struct arena arena;
 };
 /* `array`: the user of the dimension, for its folder. HR_ENOENT when there is no coordinate. */
-int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim, int64_t length,
-                    struct coordinate *out, struct hr_error *e);
+int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim,
+                    int64_t length, struct coordinate *out, struct hr_error *e);
 void coordinate_dispose(struct coordinate *c);
 
 enum selection_kind { SELECTION_ONE, SELECTION_RANGE, SELECTION_LIST };
@@ -38,6 +38,7 @@ struct selection {
 int coordinate_select(const struct coordinate *c, struct arena *arena, const struct json *labels,
                       struct selection *out, struct hr_error *e);
 /* Steps that `duration` is, on a uniformly spaced coordinate. */
-int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *steps, struct hr_error *e);
+int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *steps,
+                     struct hr_error *e);
 
 #endif

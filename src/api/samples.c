@@ -17,7 +17,8 @@ void core_unref(struct core *c)
     mem_free(c);
 }
 
-struct hr_samples *samples_derive(struct core *c, int64_t first, int64_t last, struct bitmap *filter, bool whole)
+struct hr_samples *samples_derive(struct core *c, int64_t first, int64_t last,
+                                  struct bitmap *filter, bool whole)
 {
     struct hr_samples *s = mem_zalloc(sizeof *s);
     if (!s)
@@ -32,10 +33,12 @@ struct hr_samples *samples_derive(struct core *c, int64_t first, int64_t last, s
     return s;
 }
 
-int hr_samples_new(struct hr_archive *a, const char *along, struct hr_samples **out, struct hr_error *e)
+int hr_samples_new(struct hr_archive *a, const char *along, struct hr_samples **out,
+                   struct hr_error *e)
 {
     if (!along || !*along)
-        return error_set(e, HR_EINVAL, "no sample axis given: name a dimension, such as along=\"time\"");
+        return error_set(e, HR_EINVAL,
+                         "no sample axis given: name a dimension, such as along=\"time\"");
     struct core *c = mem_zalloc(sizeof *c);
     if (!c)
         return error_nomem(e, sizeof *c, "samples");
@@ -69,8 +72,8 @@ void hr_samples_unref(struct hr_samples *s)
 }
 
 /* A new object with the ids of `s` that `keep` says, keep being a range with a step or a sorted list of ids. */
-static int restrict_ids(struct hr_samples *s, int64_t from, int64_t count, int64_t step, const int64_t *list,
-                        struct hr_samples **out, struct hr_error *e)
+static int restrict_ids(struct hr_samples *s, int64_t from, int64_t count, int64_t step,
+                        const int64_t *list, struct hr_samples **out, struct hr_error *e)
 {
     int64_t to = from + (count ? (count - 1) * step + 1 : 0);
     struct bitmap *b = NULL;
@@ -81,7 +84,8 @@ static int restrict_ids(struct hr_samples *s, int64_t from, int64_t count, int64
         }
         for (int64_t i = 0; i < count; i++) {
             int64_t id = list ? list[i] : from + i * step;
-            if (id >= s->first && id < s->last && (!s->filter || bitmap_test(s->filter, (uint64_t)id)))
+            if (id >= s->first && id < s->last &&
+                (!s->filter || bitmap_test(s->filter, (uint64_t)id)))
                 bitmap_set(b, (uint64_t)id);
         }
         if (bitmap_index(b)) {
@@ -103,8 +107,8 @@ static int restrict_ids(struct hr_samples *s, int64_t from, int64_t count, int64
     return error_nomem(e, sizeof **out, "samples");
 }
 
-int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop, int64_t stop, int64_t step,
-                          struct hr_samples **out, struct hr_error *e)
+int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop,
+                          int64_t stop, int64_t step, struct hr_samples **out, struct hr_error *e)
 {
     int64_t from, count;
     TRY(samples_freeze(s, e));
@@ -112,13 +116,15 @@ int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, in
     return restrict_ids(s, from, count, step, NULL, out, e);
 }
 
-int hr_samples_sel(struct hr_samples *s, const char *labels, struct hr_samples **out, struct hr_error *e)
+int hr_samples_sel(struct hr_samples *s, const char *labels, struct hr_samples **out,
+                   struct hr_error *e)
 {
     struct selection sel;
     struct arena scratch;
     TRY(samples_freeze(s, e));
     arena_init(&scratch);
-    int rc = core_resolve(s->core->archive, &scratch, s->core->axis_array, s->core->along, s->core->axis, labels, &sel, e);
+    int rc = core_resolve(s->core->archive, &scratch, s->core->axis_array, s->core->along,
+                          s->core->axis, labels, &sel, e);
     if (!rc)
         rc = restrict_ids(s, sel.start, sel.count, sel.kind == SELECTION_LIST ? 1 : sel.step,
                           sel.kind == SELECTION_LIST ? sel.list : NULL, out, e);
@@ -132,22 +138,25 @@ int64_t samples_count_ids(const struct hr_samples *s)
 }
 
 /* Fractions of a filtered set as fractions of its id range, which is what the cutter knows. */
-static void fractions_by_rank(const struct hr_samples *s, const double *fractions, int n, double *out)
+static void fractions_by_rank(const struct hr_samples *s, const double *fractions, int n,
+                              double *out)
 {
     double sum = 0, before = 0, length = (double)(s->last - s->first);
     int64_t total = samples_count_ids(s);
     for (int i = 0; i < n; i++) {
         sum += fractions[i];
         int64_t rank = llround(sum * (double)total);
-        double at = rank >= total ? 1.0
-                    : ((double)bitmap_select(s->filter, (uint64_t)rank) - (double)s->first) / length;
+        double at =
+            rank >= total
+                ? 1.0
+                : ((double)bitmap_select(s->filter, (uint64_t)rank) - (double)s->first) / length;
         out[i] = at - before;
         before = at;
     }
 }
 
-int hr_samples_split(struct hr_samples *s, const double *fractions, int n, int64_t gap, struct hr_samples **out,
-                     struct hr_error *e)
+int hr_samples_split(struct hr_samples *s, const double *fractions, int n, int64_t gap,
+                     struct hr_samples **out, struct hr_error *e)
 {
     TRY(samples_freeze(s, e));
     if (n < 1 || n > 1000)
@@ -197,9 +206,10 @@ int hr_samples_ids(struct hr_samples *s, int64_t first, int64_t n, int64_t *ids,
 {
     TRY(samples_freeze(s, e));
     if (first < 0 || n < 0 || first > samples_count_ids(s) - n)
-        return error_set(e, HR_EINVAL, "samples %lld … %lld of %lld", (long long)first, (long long)(first + n),
-                         (long long)samples_count_ids(s));
+        return error_set(e, HR_EINVAL, "samples %lld … %lld of %lld", (long long)first,
+                         (long long)(first + n), (long long)samples_count_ids(s));
     for (int64_t i = 0; i < n; i++)
-        ids[i] = s->filter ? (int64_t)bitmap_select(s->filter, (uint64_t)(first + i)) : s->first + first + i;
+        ids[i] = s->filter ? (int64_t)bitmap_select(s->filter, (uint64_t)(first + i))
+                           : s->first + first + i;
     return 0;
 }

@@ -8,17 +8,17 @@
 #include "format/reader.h"
 #include "plan/plan.h"
 
-struct samples_source {        /* one per plan array */
+struct samples_source { /* one per plan array */
     const struct array *array;
-    struct cf cf;              /* CF packing of the array's attributes */
+    struct cf cf; /* CF packing of the array's attributes */
 };
-struct samples_tensor {        /* one per view */
+struct samples_tensor { /* one per view */
     const char *name;
     enum hr_dtype dtype;
-    int ndim;                  /* with the sample dimension, whose length is the batch's: shape[0] = 0 here */
+    int ndim; /* with the sample dimension, whose length is the batch's: shape[0] = 0 here */
     int64_t shape[HR_MAX_DIMS];
     const char *dims[HR_MAX_DIMS]; /* dims[0]: the sample axis */
-    bool decode;               /* CF packing is to be decoded */
+    bool decode;                   /* CF packing is to be decoded */
 };
 struct samples_plan {
     struct hr_archive *archive; /* a reference */
@@ -29,13 +29,14 @@ struct samples_plan {
     struct plan_part *parts;
     int n_arrays, n_views, n_parts;
     uint64_t axis, first, last;
-    struct bitmap *filter;      /* NULL: the whole range; owned by the samples */
+    struct bitmap *filter; /* NULL: the whole range; owned by the samples */
     uint64_t archive_hash, views_hash;
     struct hr_samples *samples; /* a reference: keeps strings, lists and the filter alive */
     struct arena arena;
 };
 /* Freeze and translate. `dtype`: for views without their own, HR_NONE: as decoded. */
-int samples_plan_open(struct hr_samples *s, enum hr_dtype dtype, struct samples_plan **out, struct hr_error *e);
+int samples_plan_open(struct hr_samples *s, enum hr_dtype dtype, struct samples_plan **out,
+                      struct hr_error *e);
 void samples_plan_free(struct samples_plan *p);
 
 #endif

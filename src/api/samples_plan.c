@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include <string.h>
 
-static int tensor_dtype(const struct core *c, const struct view_spec *v, enum hr_dtype wanted, int number,
-                        struct samples_tensor *t, uint64_t *item, struct hr_error *e)
+static int tensor_dtype(const struct core *c, const struct view_spec *v, enum hr_dtype wanted,
+                        int number, struct samples_tensor *t, uint64_t *item, struct hr_error *e)
 {
     enum hr_dtype ask = v->dtype ? v->dtype : wanted;
     *item = 0;
@@ -19,17 +19,20 @@ static int tensor_dtype(const struct core *c, const struct view_spec *v, enum hr
         cf_none(x->type.kind, &plain);
         const struct cf *cf = v->decode ? &source->cf : &plain;
         enum hr_dtype own = cf->result;
-        bool opaque = own == HR_RAW || own == HR_UTF32 || own == HR_DATETIME64 || own == HR_TIMEDELTA64;
+        bool opaque =
+            own == HR_RAW || own == HR_UTF32 || own == HR_DATETIME64 || own == HR_TIMEDELTA64;
         enum hr_dtype got = ask && !opaque ? ask : own;
         uint64_t size = opaque ? x->type.item_size : hr_dtype_size(got);
         if (ask && opaque && v->dtype && v->dtype != own)
-            return error_set(e, HR_EINVAL, "view %s: array %s of type %s cannot become %s", v->name, x->path,
-                             x->type.name, hr_dtype_name(v->dtype));
+            return error_set(e, HR_EINVAL, "view %s: array %s of type %s cannot become %s", v->name,
+                             x->path, x->type.name, hr_dtype_name(v->dtype));
         if (!opaque && cf_check(cf, got, e) < 0)
             return error_context(e, HR_EINVAL, "view %s, array %s", v->name, x->path);
         if (*item && (got != t->dtype || size != *item))
-            return error_set(e, HR_EINVAL, "view %s: arrays %s and %s have different types (%s, %s): give dtype=", v->name,
-                             v->arrays[0]->path, x->path, hr_dtype_name(t->dtype), hr_dtype_name(got));
+            return error_set(
+                e, HR_EINVAL,
+                "view %s: arrays %s and %s have different types (%s, %s): give dtype=", v->name,
+                v->arrays[0]->path, x->path, hr_dtype_name(t->dtype), hr_dtype_name(got));
         t->dtype = got;
         *item = size;
     }
@@ -81,7 +84,8 @@ static uint64_t hash_views(const struct samples_plan *p)
     return hash_value(&h);
 }
 
-static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype dtype, struct hr_error *e)
+static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype dtype,
+                     struct hr_error *e)
 {
     const struct core *c = s->core;
     p->n_arrays = c->n_arrays;
@@ -101,7 +105,8 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
     for (int i = 0; i < p->n_views; i++) {
         uint64_t stack, strides[HR_MAX_DIMS];
         p->views[i].name = c->views[i]->name;
-        TRY(core_view_layout(c, c->views[i], &p->tensors[i], &p->views[i].items, &stack, strides, e));
+        TRY(core_view_layout(c, c->views[i], &p->tensors[i], &p->views[i].items, &stack, strides,
+                             e));
         TRY(tensor_dtype(c, c->views[i], dtype, i, &p->tensors[i], &p->views[i].item, e));
     }
     p->archive_hash = hash_archive(c);
@@ -109,7 +114,8 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
     return 0;
 }
 
-int samples_plan_open(struct hr_samples *s, enum hr_dtype dtype, struct samples_plan **out, struct hr_error *e)
+int samples_plan_open(struct hr_samples *s, enum hr_dtype dtype, struct samples_plan **out,
+                      struct hr_error *e)
 {
     TRY(samples_freeze(s, e));
     struct samples_plan *p = mem_zalloc(sizeof *p);
@@ -175,8 +181,10 @@ int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e)
     }
     buf_puts(&b, "{\"along\": ");
     buf_json_string(&b, s->core->along, strlen(s->core->along));
-    buf_printf(&b, ", \"axis\": %lld, \"count\": %lld, \"first_id\": %lld, \"last_id\": %lld, \"views\": [",
-               (long long)s->core->axis, (long long)count, (long long)first, (long long)last);
+    buf_printf(
+        &b,
+        ", \"axis\": %lld, \"count\": %lld, \"first_id\": %lld, \"last_id\": %lld, \"views\": [",
+        (long long)s->core->axis, (long long)count, (long long)first, (long long)last);
     for (int i = 0; i < p->n_views; i++)
         view_json(&b, p, i);
     buf_puts(&b, "]}");

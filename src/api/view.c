@@ -33,26 +33,30 @@ static int take_dims(struct core *c, struct view_spec *v, const struct array *x,
         if (strcmp(v->dims[d], c->along))
             continue;
         if (v->axis >= 0)
-            return error_set(e, HR_EUNSUPPORTED, "array %s has dimension %s twice: it cannot be the sample axis", x->path,
-                             c->along);
+            return error_set(e, HR_EUNSUPPORTED,
+                             "array %s has dimension %s twice: it cannot be the sample axis",
+                             x->path, c->along);
         v->axis = d;
     }
     if (v->axis < 0)
-        return error_set(e, HR_ENOENT,
-                         "array %s has no dimension %s (it has %s): every array of a view needs the sample axis",
-                         x->path, c->along, dims_text(c, x, all, sizeof all));
+        return error_set(
+            e, HR_ENOENT,
+            "array %s has no dimension %s (it has %s): every array of a view needs the sample axis",
+            x->path, c->along, dims_text(c, x, all, sizeof all));
     return 0;
 }
 
-static int check_array(struct core *c, struct view_spec *v, const struct array *x, struct hr_error *e)
+static int check_array(struct core *c, struct view_spec *v, const struct array *x,
+                       struct hr_error *e)
 {
     const struct array *first = v->arrays[0];
     if (x->type.kind == HR_STRING || x->type.kind == HR_BYTES)
-        return error_set(e, HR_EUNSUPPORTED, "array %s holds variable-length %s, which have no tensor", x->path,
+        return error_set(e, HR_EUNSUPPORTED,
+                         "array %s holds variable-length %s, which have no tensor", x->path,
                          x->type.kind == HR_STRING ? "strings" : "bytes");
     if (x->ndim > HR_MAX_DIMS - 2)
-        return error_set(e, HR_EUNSUPPORTED, "array %s has %d dimensions; at most %d are read", x->path, x->ndim,
-                         HR_MAX_DIMS - 2);
+        return error_set(e, HR_EUNSUPPORTED, "array %s has %d dimensions; at most %d are read",
+                         x->path, x->ndim, HR_MAX_DIMS - 2);
     if (x == first) {
         TRY(take_dims(c, v, x, e));
     } else {
@@ -63,14 +67,19 @@ static int check_array(struct core *c, struct view_spec *v, const struct array *
         }
         if (!same) {
             char a[200], b[200];
-            return error_set(e, HR_EINVAL, "arrays %s (%s) and %s (%s) cannot be stacked: their dimensions differ",
-                             first->path, dims_text(c, first, a, sizeof a), x->path, dims_text(c, x, b, sizeof b));
+            return error_set(
+                e, HR_EINVAL,
+                "arrays %s (%s) and %s (%s) cannot be stacked: their dimensions differ",
+                first->path, dims_text(c, first, a, sizeof a), x->path,
+                dims_text(c, x, b, sizeof b));
         }
     }
     int64_t length = (int64_t)x->shape[v->axis];
     if (c->axis >= 0 && c->axis != length)
-        return error_set(e, HR_EINVAL, "dimension %s is %lld long in %s but %lld in %s: samples need one common axis",
-                         c->along, (long long)c->axis, c->axis_array->path, (long long)length, x->path);
+        return error_set(
+            e, HR_EINVAL,
+            "dimension %s is %lld long in %s but %lld in %s: samples need one common axis",
+            c->along, (long long)c->axis, c->axis_array->path, (long long)length, x->path);
     if (c->axis < 0) {
         c->axis = length;
         c->axis_array = x;
@@ -81,27 +90,32 @@ static int check_array(struct core *c, struct view_spec *v, const struct array *
 static int building(struct hr_samples *s, struct hr_error *e)
 {
     if (!s->whole || s->core->frozen)
-        return error_set(e, HR_ESTATE, "these samples are in use: views are added before the first sel, split or loader");
+        return error_set(
+            e, HR_ESTATE,
+            "these samples are in use: views are added before the first sel, split or loader");
     return 0;
 }
 
-static int add_view(struct core *c, const char *name, const char *const *arrays, int n, const char *stack,
-                    struct hr_error *e)
+static int add_view(struct core *c, const char *name, const char *const *arrays, int n,
+                    const char *stack, struct hr_error *e)
 {
     if (!name || !*name)
         return error_set(e, HR_EINVAL, "a view needs a name");
     if (n < 1)
         return error_set(e, HR_EINVAL, "view %s names no array", name);
     if (n > 1 && !stack)
-        return error_set(e, HR_EINVAL, "view %s has %d arrays: say what their common dimension is called, "
-                         "such as stack=\"channel\"", name, n);
+        return error_set(e, HR_EINVAL,
+                         "view %s has %d arrays: say what their common dimension is called, "
+                         "such as stack=\"channel\"",
+                         name, n);
     for (size_t i = 0; i < c->n_views; i++)
         if (!strcmp(c->views[i]->name, name))
             return error_set(e, HR_EINVAL, "there are two views named %s", name);
     struct view_spec *v = arena_alloc(&c->arena, sizeof *v);
     if (!v || mem_grow((void **)&c->views, &c->cap_views, c->n_views + 1, sizeof *c->views) ||
         !(v->arrays = arena_array(&c->arena, (size_t)n, sizeof *v->arrays)) ||
-        !(v->name = arena_strdup(&c->arena, name)) || (stack && !(v->stack = arena_strdup(&c->arena, stack))))
+        !(v->name = arena_strdup(&c->arena, name)) ||
+        (stack && !(v->stack = arena_strdup(&c->arena, stack))))
         return error_nomem(e, sizeof *v, "view");
     v->decode = true;
     v->n_arrays = n;
@@ -114,8 +128,8 @@ static int add_view(struct core *c, const char *name, const char *const *arrays,
     return 0;
 }
 
-int hr_samples_view(struct hr_samples *s, const char *name, const char *const *arrays, int n_arrays, const char *stack,
-                    struct hr_error *e)
+int hr_samples_view(struct hr_samples *s, const char *name, const char *const *arrays, int n_arrays,
+                    const char *stack, struct hr_error *e)
 {
     pthread_mutex_lock(&s->core->lock);
     int rc = building(s, e);
@@ -126,8 +140,8 @@ int hr_samples_view(struct hr_samples *s, const char *name, const char *const *a
 }
 
 /* Finds the view and the dimension for a selection; takes the lock, which the caller gives back by view_done. */
-static int view_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis, struct view_spec **v,
-                    int *d, struct hr_error *e)
+static int view_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
+                    struct view_spec **v, int *d, struct hr_error *e)
 {
     struct core *c = s->core;
     TRY(building(s, e));
@@ -143,28 +157,33 @@ static int view_dim(struct hr_samples *s, const char *view, const char *dim, boo
     for (int i = 0; i < x->ndim; i++) {
         if (!strcmp((*v)->dims[i], dim)) {
             if (found >= 0)
-                return error_set(e, HR_EUNSUPPORTED, "array %s has dimension %s twice: it cannot be selected by name",
+                return error_set(e, HR_EUNSUPPORTED,
+                                 "array %s has dimension %s twice: it cannot be selected by name",
                                  x->path, dim);
             found = i;
         }
     }
     if (found < 0)
-        return error_set(e, HR_ENOENT, "array %s of view %s has no dimension %s (it has %s)", x->path, view, dim,
-                         dims_text(c, x, all, sizeof all));
+        return error_set(e, HR_ENOENT, "array %s of view %s has no dimension %s (it has %s)",
+                         x->path, view, dim, dims_text(c, x, all, sizeof all));
     if (on_axis && found != (*v)->axis)
-        return error_set(e, HR_EINVAL, "steps, window and lag count along the sample axis %s, not along %s", c->along,
-                         dim);
+        return error_set(e, HR_EINVAL,
+                         "steps, window and lag count along the sample axis %s, not along %s",
+                         c->along, dim);
     if (!on_axis && found == (*v)->axis)
-        return error_set(e, HR_EINVAL, "%s is the sample axis: a view takes steps, a window or a lag there; to choose "
-                         "samples use samples.sel or samples.isel", dim);
+        return error_set(
+            e, HR_EINVAL,
+            "%s is the sample axis: a view takes steps, a window or a lag there; to choose "
+            "samples use samples.sel or samples.isel",
+            dim);
     if ((*v)->dim[found].set)
         return error_set(e, HR_EINVAL, "view %s selects twice on dimension %s", view, dim);
     *d = found;
     return 0;
 }
 
-static int set_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis, struct dim_spec spec,
-                   struct hr_error *e)
+static int set_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
+                   struct dim_spec spec, struct hr_error *e)
 {
     struct view_spec *v;
     int d;
@@ -178,26 +197,36 @@ static int set_dim(struct hr_samples *s, const char *view, const char *dim, bool
     return rc;
 }
 
-int hr_view_steps(struct hr_samples *s, const char *view, const char *dim, int64_t first, int64_t last,
-                  struct hr_error *e)
+int hr_view_steps(struct hr_samples *s, const char *view, const char *dim, int64_t first,
+                  int64_t last, struct hr_error *e)
 {
-    if (last < first || last - first > INT32_MAX || first < -(INT64_C(1) << 40) || last > INT64_C(1) << 40)
-        return error_set(e, HR_EINVAL, "steps(%lld, %lld): the last step lies before the first", (long long)first,
-                         (long long)last);
+    if (last < first || last - first > INT32_MAX || first < -(INT64_C(1) << 40) ||
+        last > INT64_C(1) << 40)
+        return error_set(e, HR_EINVAL, "steps(%lld, %lld): the last step lies before the first",
+                         (long long)first, (long long)last);
     return set_dim(s, view, dim, true,
-                   (struct dim_spec){.kind = SEL_SAMPLE, .keep = last > first, .start = first, .count = last - first + 1,
-                                     .step = 1}, e);
+                   (struct dim_spec){.kind = SEL_SAMPLE,
+                                     .keep = last > first,
+                                     .start = first,
+                                     .count = last - first + 1,
+                                     .step = 1},
+                   e);
 }
 
-int hr_view_window(struct hr_samples *s, const char *view, const char *dim, int64_t n, struct hr_error *e)
+int hr_view_window(struct hr_samples *s, const char *view, const char *dim, int64_t n,
+                   struct hr_error *e)
 {
     if (n < 1 || n > INT32_MAX)
-        return error_set(e, HR_EINVAL, "window(%lld): a window has at least one step", (long long)n);
-    return set_dim(s, view, dim, true,
-                   (struct dim_spec){.kind = SEL_SAMPLE, .keep = true, .start = 1 - n, .count = n, .step = 1}, e);
+        return error_set(e, HR_EINVAL, "window(%lld): a window has at least one step",
+                         (long long)n);
+    return set_dim(
+        s, view, dim, true,
+        (struct dim_spec){.kind = SEL_SAMPLE, .keep = true, .start = 1 - n, .count = n, .step = 1},
+        e);
 }
 
-int hr_view_lag(struct hr_samples *s, const char *view, const char *dim, const char *duration, struct hr_error *e)
+int hr_view_lag(struct hr_samples *s, const char *view, const char *dim, const char *duration,
+                struct hr_error *e)
 {
     struct view_spec *v;
     struct coordinate c;
@@ -215,8 +244,8 @@ int hr_view_lag(struct hr_samples *s, const char *view, const char *dim, const c
 }
 
 /* Length of a dimension of a view, or an error. */
-static int view_length(struct hr_samples *s, const char *view, const char *dim, const struct array **x, int64_t *n,
-                       struct hr_error *e)
+static int view_length(struct hr_samples *s, const char *view, const char *dim,
+                       const struct array **x, int64_t *n, struct hr_error *e)
 {
     struct view_spec *v;
     int d;
@@ -233,18 +262,19 @@ static int view_length(struct hr_samples *s, const char *view, const char *dim, 
 static int wrap_index(int64_t *i, int64_t n, const char *dim, struct hr_error *e)
 {
     if (*i < -n || *i >= n)
-        return error_set(e, HR_EINVAL, "index %lld is outside dimension %s of length %lld", (long long)*i, dim,
-                         (long long)n);
+        return error_set(e, HR_EINVAL, "index %lld is outside dimension %s of length %lld",
+                         (long long)*i, dim, (long long)n);
     *i += *i < 0 ? n : 0;
     return 0;
 }
 
 /* Python's slice rules for step > 0. */
-int core_slice_range(int has_start, int64_t start, int has_stop, int64_t stop, int64_t step, int64_t n,
-                       int64_t *from, int64_t *count, struct hr_error *e)
+int core_slice_range(int has_start, int64_t start, int has_stop, int64_t stop, int64_t step,
+                     int64_t n, int64_t *from, int64_t *count, struct hr_error *e)
 {
     if (step < 1)
-        return error_set(e, HR_EINVAL, "a slice with step %lld: steps are positive here", (long long)step);
+        return error_set(e, HR_EINVAL, "a slice with step %lld: steps are positive here",
+                         (long long)step);
     int64_t a = has_start ? start : 0, b = has_stop ? stop : n;
     a += a < 0 ? n : 0;
     b += b < 0 ? n : 0;
@@ -260,17 +290,19 @@ static int nothing_selected(const char *view, const char *dim, struct hr_error *
     return error_set(e, HR_EINVAL, "view %s selects nothing of dimension %s", view, dim);
 }
 
-int hr_view_isel(struct hr_samples *s, const char *view, const char *dim, int64_t index, struct hr_error *e)
+int hr_view_isel(struct hr_samples *s, const char *view, const char *dim, int64_t index,
+                 struct hr_error *e)
 {
     const struct array *x = NULL;
     int64_t n = 0;
     TRY(view_length(s, view, dim, &x, &n, e));
     TRY(wrap_index(&index, n, dim, e));
-    return set_dim(s, view, dim, false, (struct dim_spec){.kind = SEL_SLICE, .start = index, .count = 1, .step = 1}, e);
+    return set_dim(s, view, dim, false,
+                   (struct dim_spec){.kind = SEL_SLICE, .start = index, .count = 1, .step = 1}, e);
 }
 
-int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim, int has_start, int64_t start,
-                       int has_stop, int64_t stop, int64_t step, struct hr_error *e)
+int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim, int has_start,
+                       int64_t start, int has_stop, int64_t stop, int64_t step, struct hr_error *e)
 {
     const struct array *x = NULL;
     int64_t n = 0, from = 0, count = 0;
@@ -278,12 +310,15 @@ int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim, 
     TRY(core_slice_range(has_start, start, has_stop, stop, step, n, &from, &count, e));
     if (!count)
         return nothing_selected(view, dim, e);
-    return set_dim(s, view, dim, false,
-                   (struct dim_spec){.kind = SEL_SLICE, .keep = true, .start = from, .count = count, .step = step}, e);
+    return set_dim(
+        s, view, dim, false,
+        (struct dim_spec){
+            .kind = SEL_SLICE, .keep = true, .start = from, .count = count, .step = step},
+        e);
 }
 
-int hr_view_isel_list(struct hr_samples *s, const char *view, const char *dim, const int64_t *index, int n,
-                      struct hr_error *e)
+int hr_view_isel_list(struct hr_samples *s, const char *view, const char *dim, const int64_t *index,
+                      int n, struct hr_error *e)
 {
     const struct array *x = NULL;
     int64_t length = 0;
@@ -299,13 +334,14 @@ int hr_view_isel_list(struct hr_samples *s, const char *view, const char *dim, c
         list[i] = index[i];
         TRY(wrap_index(&list[i], length, dim, e));
     }
-    return set_dim(s, view, dim, false,
-                   (struct dim_spec){.kind = SEL_LIST, .keep = true, .count = n, .step = 1, .list = list}, e);
+    return set_dim(
+        s, view, dim, false,
+        (struct dim_spec){.kind = SEL_LIST, .keep = true, .count = n, .step = 1, .list = list}, e);
 }
 
 /* Parses `labels` and resolves them on the coordinate of `dim`; lists land in `arena`. */
-int core_resolve(struct hr_archive *a, struct arena *arena, const struct array *x, const char *dim, int64_t n,
-                   const char *labels, struct selection *out, struct hr_error *e)
+int core_resolve(struct hr_archive *a, struct arena *arena, const struct array *x, const char *dim,
+                 int64_t n, const char *labels, struct selection *out, struct hr_error *e)
 {
     struct json *doc;
     struct coordinate c;
@@ -316,7 +352,8 @@ int core_resolve(struct hr_archive *a, struct arena *arena, const struct array *
     return rc;
 }
 
-int hr_view_sel(struct hr_samples *s, const char *view, const char *dim, const char *labels, struct hr_error *e)
+int hr_view_sel(struct hr_samples *s, const char *view, const char *dim, const char *labels,
+                struct hr_error *e)
 {
     const struct array *x = NULL;
     struct selection sel;
@@ -331,14 +368,18 @@ int hr_view_sel(struct hr_samples *s, const char *view, const char *dim, const c
         rc = hr_view_isel_list(s, view, dim, sel.list, (int)sel.count, e);
     else if (!rc)
         rc = set_dim(s, view, dim, false,
-                     (struct dim_spec){.kind = SEL_SLICE, .keep = sel.kind == SELECTION_RANGE, .start = sel.start,
-                                       .count = sel.count, .step = sel.step}, e);
+                     (struct dim_spec){.kind = SEL_SLICE,
+                                       .keep = sel.kind == SELECTION_RANGE,
+                                       .start = sel.start,
+                                       .count = sel.count,
+                                       .step = sel.step},
+                     e);
     arena_dispose(&scratch);
     return rc;
 }
 
-static int set_view(struct hr_samples *s, const char *view, const enum hr_dtype *t, const int *decode,
-                    struct hr_error *e)
+static int set_view(struct hr_samples *s, const char *view, const enum hr_dtype *t,
+                    const int *decode, struct hr_error *e)
 {
     struct core *c = s->core;
     pthread_mutex_lock(&c->lock);

@@ -116,13 +116,28 @@ static bool unit_ns(const char *s, size_t n, int64_t *ns)
         const char *name;
         int64_t ns;
     } units[] = {
-        {"ns", 1}, {"nanosecond", 1}, {"us", 1000}, {"microsecond", 1000}, {"microsec", 1000},
-        {"ms", 1000000}, {"millisecond", 1000000}, {"msec", 1000000}, {"millisec", 1000000},
-        {"s", 1000000000}, {"sec", 1000000000}, {"second", 1000000000},
-        {"min", 60000000000}, {"minute", 60000000000}, {"m", 60000000000},
-        {"h", 3600000000000}, {"hr", 3600000000000}, {"hour", 3600000000000},
-        {"d", 86400000000000}, {"day", 86400000000000},
-        {"w", 604800000000000}, {"week", 604800000000000},
+        {"ns", 1},
+        {"nanosecond", 1},
+        {"us", 1000},
+        {"microsecond", 1000},
+        {"microsec", 1000},
+        {"ms", 1000000},
+        {"millisecond", 1000000},
+        {"msec", 1000000},
+        {"millisec", 1000000},
+        {"s", 1000000000},
+        {"sec", 1000000000},
+        {"second", 1000000000},
+        {"min", 60000000000},
+        {"minute", 60000000000},
+        {"m", 60000000000},
+        {"h", 3600000000000},
+        {"hr", 3600000000000},
+        {"hour", 3600000000000},
+        {"d", 86400000000000},
+        {"day", 86400000000000},
+        {"w", 604800000000000},
+        {"week", 604800000000000},
     };
     if (n == 1 && (*s == 'M' || *s == 'Y')) /* months and years have no fixed length */
         return false;
@@ -217,8 +232,8 @@ bool cftime_label(enum calendar c, const char *p, int64_t *from, int64_t *to)
         p++;
     if (*p)
         return false;
-    *from = days_of(c, year, (int)month, (int)day) * DAY_US + hour * 3600000000 + minute * 60000000 +
-            second * 1000000 + fraction - offset;
+    *from = days_of(c, year, (int)month, (int)day) * DAY_US + hour * 3600000000 +
+            minute * 60000000 + second * 1000000 + fraction - offset;
     if (level == 0)
         *to = days_of(c, year + 1, 1, 1) * DAY_US;
     else if (level == 1)
@@ -234,10 +249,15 @@ bool cftime_parse(const char *units, const char *calendar, struct cftime *out)
         const char *name;
         enum calendar calendar;
     } calendars[] = {
-        {"standard", CALENDAR_STANDARD}, {"gregorian", CALENDAR_STANDARD},
-        {"proleptic_gregorian", CALENDAR_PROLEPTIC}, {"julian", CALENDAR_JULIAN},
-        {"noleap", CALENDAR_NOLEAP}, {"365_day", CALENDAR_NOLEAP}, {"all_leap", CALENDAR_ALL_LEAP},
-        {"366_day", CALENDAR_ALL_LEAP}, {"360_day", CALENDAR_360},
+        {"standard", CALENDAR_STANDARD},
+        {"gregorian", CALENDAR_STANDARD},
+        {"proleptic_gregorian", CALENDAR_PROLEPTIC},
+        {"julian", CALENDAR_JULIAN},
+        {"noleap", CALENDAR_NOLEAP},
+        {"365_day", CALENDAR_NOLEAP},
+        {"all_leap", CALENDAR_ALL_LEAP},
+        {"366_day", CALENDAR_ALL_LEAP},
+        {"360_day", CALENDAR_360},
     };
     size_t i, n = sizeof calendars / sizeof *calendars;
     for (i = 0; calendar && i < n && strcasecmp(calendar, calendars[i].name); i++)
@@ -287,7 +307,8 @@ int64_t cftime_us(const struct cftime *t, double value)
     double whole = floor(value);
     if (!(fabs(whole) < 9e18))
         return INT64_MIN;
-    return cftime_us_exact(t, (int64_t)whole) + llround((value - whole) * (double)t->unit_ns / 1000.0);
+    return cftime_us_exact(t, (int64_t)whole) +
+           llround((value - whole) * (double)t->unit_ns / 1000.0);
 }
 
 bool cftime_duration(const char *text, int64_t *us)
@@ -318,8 +339,9 @@ void cftime_text(enum calendar c, int64_t us, char *out, size_t n)
     int64_t days = floor_div(us, DAY_US), y, rest = us - days * DAY_US;
     int m, d;
     date_of(c, days, &y, &m, &d);
-    int k = snprintf(out, n, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)y, m, d, (int)(rest / 3600000000),
-                     (int)(rest / 60000000 % 60), (int)(rest / 1000000 % 60));
+    int k =
+        snprintf(out, n, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)y, m, d,
+                 (int)(rest / 3600000000), (int)(rest / 60000000 % 60), (int)(rest / 1000000 % 60));
     if (rest % 1000000 && k > 0 && (size_t)k < n)
         snprintf(out + k, n - (size_t)k, ".%06d", (int)(rest % 1000000));
 }

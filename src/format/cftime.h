@@ -20,7 +20,7 @@ enum calendar {
 /* value × unit_us + reference = microseconds since 1970-01-01 of the same calendar. */
 struct cftime {
     enum calendar calendar;
-    int64_t unit_ns;      /* nanoseconds of one unit: "hours" → 3.6e12 */
+    int64_t unit_ns; /* nanoseconds of one unit: "hours" → 3.6e12 */
     int64_t reference_us;
 };
 

@@ -14,8 +14,8 @@ enum { READER_READY = 0, READER_NEED = 1 };
 
 enum need_kind {
     NEED_OBJECT, /* the whole object `key`, or that it is missing */
-    NEED_RANGE,  /* bytes [offset, offset + length) of it; offset < 0: the last -offset bytes (suffix) */
-    NEED_LIST    /* the names directly below prefix `key` ("" = root): a JSON-free list, names end in '/' for folders */
+    NEED_RANGE, /* bytes [offset, offset + length) of it; offset < 0: the last -offset bytes (suffix) */
+    NEED_LIST /* the names directly below prefix `key` ("" = root): a JSON-free list, names end in '/' for folders */
 };
 struct need {
     enum need_kind kind;
@@ -25,7 +25,7 @@ struct need {
 enum answer_kind { ANSWER_BYTES, ANSWER_MISSING, ANSWER_UNSUPPORTED /* the store cannot list */ };
 struct answer {
     enum answer_kind kind;
-    const void *data;    /* NEED_LIST: names, each NUL-terminated, one after another */
+    const void *data; /* NEED_LIST: names, each NUL-terminated, one after another */
     size_t size;
 };
 
@@ -33,30 +33,32 @@ struct reader;
 
 /* One array: everything the other rooms may know of it. Arena memory of the reader. */
 struct array {
-    const char *path;              /* "" at the root, no leading '/' */
-    int number;                    /* index in the reader's list of arrays */
+    const char *path; /* "" at the root, no leading '/' */
+    int number;       /* index in the reader's list of arrays */
     int zarr_format;
     struct dtype type;
     int ndim;
     const uint64_t *shape;
-    const uint64_t *chunk;         /* smallest unit that decodes alone: inner chunk of shards; edge chunks are full size */
-    const uint64_t *shard;         /* outer chunk shape, or NULL */
-    const uint64_t *grid;          /* chunks per dimension, ceil(shape / chunk), over the whole array */
-    uint64_t n_chunks;             /* their product (0 if the shape holds a 0) */
-    const char *const *dims;       /* names, NULL entries where unnamed; NULL when none */
+    const uint64_t *
+        chunk; /* smallest unit that decodes alone: inner chunk of shards; edge chunks are full size */
+    const uint64_t *shard;   /* outer chunk shape, or NULL */
+    const uint64_t *grid;    /* chunks per dimension, ceil(shape / chunk), over the whole array */
+    uint64_t n_chunks;       /* their product (0 if the shape holds a 0) */
+    const char *const *dims; /* names, NULL entries where unnamed; NULL when none */
     const struct json *attributes; /* object or NULL */
     const void *fill;              /* one native-endian item; for strings see fill_text */
     const char *fill_text;
     size_t fill_text_size;
-    bool fill_null;                /* v2 null: undefined, read as zero (times: NaT) */
+    bool fill_null;                  /* v2 null: undefined, read as zero (times: NaT) */
     const struct codec_chain *chain; /* of the innermost chunk */
     /* rectilinear grid: edges[d] has grid[d] + 1 ascending offsets, NULL for regular dimensions; chunk[d] is then the
      * largest. Chunks of it are decoded by array_chunk_chain. */
     const uint64_t *const *edges;
-    const char *parent;            /* struct field: path of the whole struct array and … */
-    uint32_t field_offset;         /* … the field's place in its item; item size of the struct in field_stride */
-    uint64_t field_stride;         /* 0: not a field */
-    const char *problem;           /* why this array cannot be read (codec, dtype, …); NULL if it can */
+    const char *parent; /* struct field: path of the whole struct array and … */
+    uint32_t
+        field_offset; /* … the field's place in its item; item size of the struct in field_stride */
+    uint64_t field_stride; /* 0: not a field */
+    const char *problem;   /* why this array cannot be read (codec, dtype, …); NULL if it can */
     int problem_code;
     const struct array_layout *layout; /* private to the room: keys, shards */
 };
@@ -85,14 +87,16 @@ int reader_want(struct reader *r, const char *path, struct hr_error *e);
 /* The same for an array that may well be absent, such as a coordinate: no search for fields or near names, consolidated
  * metadata is believed, and absence is no error. */
 int reader_try(struct reader *r, const char *path, struct hr_error *e);
-const struct array *reader_wanted(const struct reader *r); /* what the last such round found, or NULL */
+const struct array *
+reader_wanted(const struct reader *r); /* what the last such round found, or NULL */
 /* Likewise, the whole hierarchy (inspect, reports). A store that cannot list gives what can be known without: what was
  * asked for so far, and the images that OME metadata names. */
 int reader_walk(struct reader *r, struct hr_error *e);
 /* What is known so far: the lists, not what they point to, change with the next round. Arrays return how many. */
 int reader_arrays(const struct reader *r, const struct array *const **arrays);
 int reader_groups(const struct reader *r, const struct group **groups);
-const struct array *reader_find(const struct reader *r, const char *path);      /* NULL if unknown so far */
+const struct array *reader_find(const struct reader *r,
+                                const char *path); /* NULL if unknown so far */
 bool reader_consolidated(const struct reader *r);
 /* Every array is known: consolidated, walked, or a single one. False where a store could not list. */
 bool reader_complete(const struct reader *r);
@@ -100,7 +104,8 @@ const char *reader_format(const struct reader *r); /* "zarr v3", … */
 
 /* Chain of one chunk: array->chain, or the one of its own shape under a rectilinear grid (made and cached on demand by
  * the caller in `a`; NULL + error on failure). */
-const struct codec_chain *array_chunk_chain(const struct array *x, uint64_t chunk, struct arena *a, struct hr_error *e);
+const struct codec_chain *array_chunk_chain(const struct array *x, uint64_t chunk, struct arena *a,
+                                            struct hr_error *e);
 /* Origin and shape of a chunk in the array (full size, also at the edge). */
 void array_chunk_box(const struct array *x, uint64_t chunk, uint64_t *origin, uint64_t *shape);
 /* Which chunk of dimension d holds position `at` < shape[d]. */
@@ -121,16 +126,18 @@ enum where_kind {
 #define WHERE_KEY_MAX 1024
 struct where {
     enum where_kind kind;
-    uint64_t offset, length; /* WHERE_INDEX of a nested shard: where that shard lies in the object */
-    uint64_t shard;          /* number of the (outermost) shard, for grouping reads; chunk number when not sharded */
-    int64_t need_offset;     /* WHERE_INDEX: < 0 is a suffix */
+    uint64_t offset,
+        length; /* WHERE_INDEX of a nested shard: where that shard lies in the object */
+    uint64_t
+        shard; /* number of the (outermost) shard, for grouping reads; chunk number when not sharded */
+    int64_t need_offset; /* WHERE_INDEX: < 0 is a suffix */
     uint64_t need_length;
-    int level;               /* WHERE_INDEX: nesting depth of the index wanted, and … */
-    uint64_t number;         /* … the number of its shard in that level's grid */
+    int level;       /* WHERE_INDEX: nesting depth of the index wanted, and … */
+    uint64_t number; /* … the number of its shard in that level's grid */
     char key[WHERE_KEY_MAX];
 };
 struct shard_cache; /* decoded indexes of one archive, bounded, LRU; shard.h */
-int array_locate(const struct array *x, struct shard_cache *cache, uint64_t chunk, struct where *out,
-                 struct hr_error *e);
+int array_locate(const struct array *x, struct shard_cache *cache, uint64_t chunk,
+                 struct where *out, struct hr_error *e);
 
 #endif

@@ -32,7 +32,7 @@ enum stage { WANT_NOTHING, WANT_NODE, WANT_PARENTS, WANT_NAMES, WANT_ROOT_NAMES,
 struct want {
     enum stage stage;
     const char *path;
-    bool brief;       /* may well be absent: no search for fields, no words of help */
+    bool brief;   /* may well be absent: no search for fields, no words of help */
     size_t split; /* WANT_PARENTS: path[0 … split) is the parent being tried */
     bool probed;  /* … and has been sought */
     struct near near;

@@ -12,7 +12,8 @@ void shard_cache_free(struct shard_cache *c);
 uint64_t shard_cache_bytes(const struct shard_cache *c);
 /* Answer to a WHERE_INDEX of array x: bytes of the index, or ANSWER_MISSING (the shard object is absent). `object_size`:
  * size of the shard object if known, else 0 (entries beyond it are HR_EDATA). */
-int shard_cache_feed(struct shard_cache *c, const struct array *x, const struct where *w, const struct answer *answer,
-                     uint64_t object_size, struct codec_context *x2, struct hr_error *e);
+int shard_cache_feed(struct shard_cache *c, const struct array *x, const struct where *w,
+                     const struct answer *answer, uint64_t object_size, struct codec_context *x2,
+                     struct hr_error *e);
 
 #endif

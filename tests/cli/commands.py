@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """headrace cat and inspect as a user meets them: what they print, what they say, how they exit. TAP on stdout."""
+
 import json
 import os
 import pathlib
@@ -31,11 +32,24 @@ def make_archive(root):
     put("ocean/salt/.zarray", {**v2, "shape": [4], "chunks": [2], "dtype": "<i2", "fill_value": -1})
     put("ocean/salt/.zattrs", {"_ARRAY_DIMENSIONS": ["depth"], "scale_factor": 0.5, "units": "g/kg"})
     put("ocean/salt/0", struct.pack("<hh", 2, 3))
-    put("odd/.zarray", {**v2, "shape": [4], "chunks": [2], "dtype": "<i2", "fill_value": 0, "compressor": {"id": "nobody"}})
-    put("new/zarr.json", {
-        "zarr_format": 3, "node_type": "array", "shape": [2, 3], "data_type": "uint8", "fill_value": 0,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
-        "chunk_key_encoding": {"name": "default"}, "codecs": ["bytes"], "attributes": {}})
+    put(
+        "odd/.zarray",
+        {**v2, "shape": [4], "chunks": [2], "dtype": "<i2", "fill_value": 0, "compressor": {"id": "nobody"}},
+    )
+    put(
+        "new/zarr.json",
+        {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": [2, 3],
+            "data_type": "uint8",
+            "fill_value": 0,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
+            "chunk_key_encoding": {"name": "default"},
+            "codecs": ["bytes"],
+            "attributes": {},
+        },
+    )
     put("new/c/0/0", b"abcdef")
     return str(root)
 
@@ -51,20 +65,30 @@ def cat_prints_raw_values(archive):
 
 
 def failures_exit_1_with_a_message(archive):
-    for args, part in [(["cat", archive, "ocean/slat"], 'did you mean "ocean/salt"?'),
-                       (["cat", archive], "is a group, not an array"),
-                       (["cat", archive, "odd"], "nobody"),
-                       (["cat", "--dtype", "int8", "--decode", archive, "ocean/salt"], "float"),
-                       (["inspect", archive + "/nothing"], archive),
-                       (["inspect", archive, "nothing"], "nothing")]:
+    for args, part in [
+        (["cat", archive, "ocean/slat"], 'did you mean "ocean/salt"?'),
+        (["cat", archive], "is a group, not an array"),
+        (["cat", archive, "odd"], "nobody"),
+        (["cat", "--dtype", "int8", "--decode", archive, "ocean/salt"], "float"),
+        (["inspect", archive + "/nothing"], archive),
+        (["inspect", archive, "nothing"], "nothing"),
+    ]:
         status, out, err = run(*args)
         assert status == 1 and not out, (args, status, out)
         assert err.startswith("headrace: ") and part in err, err
 
 
 def wrong_usage_exits_2(archive):
-    for args in [[], ["nonsense"], ["cat"], ["cat", archive, "new", "more"], ["cat", "--dtype", "q", archive],
-                 ["cat", "--dtype"], ["inspect", "--nonsense", archive], ["inspect"]]:
+    for args in [
+        [],
+        ["nonsense"],
+        ["cat"],
+        ["cat", archive, "new", "more"],
+        ["cat", "--dtype", "q", archive],
+        ["cat", "--dtype"],
+        ["inspect", "--nonsense", archive],
+        ["inspect"],
+    ]:
         status, out, err = run(*args)
         assert status == 2 and not out and err, (args, status, out, err)
         assert not args or err.startswith("headrace: "), err
@@ -116,9 +140,16 @@ def output_that_cannot_be_written_is_a_failure(archive):
 
 
 def main():
-    tests = [cat_prints_raw_values, failures_exit_1_with_a_message, wrong_usage_exits_2,
-             help_and_version_go_to_standard_output, inspect_draws_a_tree, inspect_shows_one_array_in_full,
-             inspect_gives_json, output_that_cannot_be_written_is_a_failure]
+    tests = [
+        cat_prints_raw_values,
+        failures_exit_1_with_a_message,
+        wrong_usage_exits_2,
+        help_and_version_go_to_standard_output,
+        inspect_draws_a_tree,
+        inspect_shows_one_array_in_full,
+        inspect_gives_json,
+        output_that_cannot_be_written_is_a_failure,
+    ]
     failed = 0
     print("1..%d" % len(tests))
     for i, test in enumerate(tests, 1):

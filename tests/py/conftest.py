@@ -20,7 +20,9 @@ def field(shape: tuple[int, ...], dtype: str = "f4", seed: int = 0) -> np.ndarra
     return (values * 100).astype(dtype) if np.dtype(dtype).kind in "iu" else values.astype(dtype)
 
 
-def write(root: Any, name: str, data: np.ndarray, chunks: tuple[int, ...], dims: tuple[str, ...], **options: Any) -> Any:
+def write(
+    root: Any, name: str, data: np.ndarray, chunks: tuple[int, ...], dims: tuple[str, ...], **options: Any
+) -> Any:
     """One array; `options` go to zarr's create_array; `attributes` too."""
     version = root.metadata.zarr_format
     attributes = dict(options.pop("attributes", {}))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from conftest import field, ids_of, write
 
 import headrace as hr
+from conftest import field, ids_of, write
 
 
 def whole(path: str, name: str) -> np.ndarray:
@@ -68,7 +68,9 @@ def test_labels_select_like_xarray(climate: str) -> None:
 
     ds = xr.open_zarr(climate, consolidated=False)
     samples = hr.open(climate).samples(
-        along="time", a=hr.view("z", level=850, lat=slice(60, -60)), b=hr.view("z", level=[1000, 500], isel={"lon": slice(1, 7, 2)})
+        along="time",
+        a=hr.view("z", level=850, lat=slice(60, -60)),
+        b=hr.view("z", level=[1000, 500], isel={"lon": slice(1, 7, 2)}),
     )
     part = samples.sel(time=slice("1990-01-03", "1990-01-05"))
     assert len(part) == ds.sel(time=slice("1990-01-03", "1990-01-05")).sizes["time"] == 12
@@ -80,7 +82,9 @@ def test_labels_select_like_xarray(climate: str) -> None:
 
 def test_lag_finds_steps_by_coordinate(climate: str) -> None:
     t2m = whole(climate, "t2m")
-    samples = hr.open(climate).samples(along="time", x=hr.view("t2m", time=hr.lag("12h")), y=hr.view("t2m", time=hr.lag("-1D")))
+    samples = hr.open(climate).samples(
+        along="time", x=hr.view("t2m", time=hr.lag("12h")), y=hr.view("t2m", time=hr.lag("-1D"))
+    )
     batch = next(iter(samples.batches(4)))
     np.testing.assert_array_equal(batch.index.numpy(), [2, 3, 4, 5])
     np.testing.assert_array_equal(batch["x"].numpy(), t2m[0:4])
@@ -94,7 +98,9 @@ def test_window_keeps_its_dimension(climate: str) -> None:
 
 def test_dtype_is_converted_in_the_scatter(climate: str) -> None:
     t2m = whole(climate, "t2m")
-    samples = hr.open(climate).samples(along="time", h=hr.view("t2m", dtype="float16"), d=hr.view("t2m", dtype="f8"), x="t2m")
+    samples = hr.open(climate).samples(
+        along="time", h=hr.view("t2m", dtype="float16"), d=hr.view("t2m", dtype="f8"), x="t2m"
+    )
     batch = next(iter(samples.batches(8, dtype="float64")))
     np.testing.assert_array_equal(batch["h"].numpy(), t2m[:8].astype("f2"))
     np.testing.assert_array_equal(batch["d"].numpy(), t2m[:8].astype("f8"))
@@ -121,7 +127,9 @@ def test_packed_arrays_are_decoded_as_xarray_does(tmp_path: Any) -> None:
 @pytest.mark.parametrize("missing, value", [("fill", 7.0), ("nan", np.nan)])
 def test_missing_chunks_are_filled_and_counted(tmp_path: Any, missing: str, value: float) -> None:
     root = zarr.open_group(tmp_path / "m.zarr", mode="w", zarr_format=3)
-    array = root.create_array("t", shape=(12, 4), chunks=(3, 4), dtype="f4", fill_value=7.0, dimension_names=("time", "x"))
+    array = root.create_array(
+        "t", shape=(12, 4), chunks=(3, 4), dtype="f4", fill_value=7.0, dimension_names=("time", "x")
+    )
     array[:3] = 1
     array[6:] = 2
     batch = next(iter(hr.open(tmp_path / "m.zarr").samples(along="time", x="t").batches(12, missing=missing)))
@@ -163,7 +171,10 @@ def test_arrays_read_like_numpy(climate: str) -> None:
 
 def test_remainders(climate: str) -> None:
     samples = hr.open(climate).samples(along="time", x="t2m").isel(time=slice(0, 10))
-    sizes = {r: [(len(b), int(b.valid.numpy().sum())) for b in samples.batches(4, remainder=r)] for r in ("drop", "pad", "short", "wrap")}
+    sizes = {
+        r: [(len(b), int(b.valid.numpy().sum())) for b in samples.batches(4, remainder=r)]
+        for r in ("drop", "pad", "short", "wrap")
+    }
     assert sizes["drop"] == [(4, 4), (4, 4)]
     assert sizes["pad"] == [(4, 4), (4, 4), (4, 2)]
     assert sizes["short"] == [(4, 4), (4, 4), (2, 2)]

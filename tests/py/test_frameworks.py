@@ -38,7 +38,7 @@ def test_dataloader_workers_are_refused_clearly(climate: str) -> None:
 def test_stateful_dataloader_resumes(climate: str) -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
     samples = hr.open(climate).samples(along="time", x="t2m")
-    make = lambda: stateful(samples.batches(4, shuffle=True, seed=6).torch(), batch_size=None)  # noqa: E731
+    make = lambda: stateful(samples.batches(4, shuffle=True, seed=6).torch(), batch_size=None)
     first = make()
     iterator = iter(first)
     for _ in range(5):
@@ -58,7 +58,9 @@ def test_jax_takes_the_tensor(climate: str) -> None:
     np.testing.assert_array_equal(np.asarray(array), batch["x"].numpy())
 
 
-@pytest.mark.parametrize("dtype", ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+)
 def test_every_type_through_every_door(tmp_path: object, dtype: str) -> None:
     data = (np.arange(24).reshape(6, 4) % 2).astype(dtype)
     root = zarr.open_group(f"{tmp_path}/a.zarr", mode="w", zarr_format=3)

@@ -132,7 +132,13 @@ except KeyboardInterrupt:
 
 def test_import_is_light() -> None:
     program = "import sys; import headrace; print([m for m in ('numpy', 'torch', 'json', 'typing', 're', 'logging') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(hr.__file__))})
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(hr.__file__))},
+    )
     assert done.stdout.strip() == "[]", done.stderr
 
 

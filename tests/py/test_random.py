@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import zarr
-from conftest import write
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from zarr.codecs import BloscCodec, GzipCodec, TransposeCodec, ZstdCodec
 
 import headrace as hr
+from conftest import write
 
 TYPES = ["u1", "i2", ">i2", "u4", "i8", "f2", "f4", ">f4", "f8", "c8", "bool"]
 
@@ -32,7 +32,15 @@ def layouts(draw: Any) -> dict[str, Any]:
         options["order"] = draw(st.sampled_from("CF"))
     else:
         options["compressors"] = draw(
-            st.sampled_from([None, ZstdCodec(level=1), GzipCodec(), BloscCodec(cname="lz4", shuffle="shuffle"), BloscCodec(cname="zstd", shuffle="bitshuffle")])
+            st.sampled_from(
+                [
+                    None,
+                    ZstdCodec(level=1),
+                    GzipCodec(),
+                    BloscCodec(cname="lz4", shuffle="shuffle"),
+                    BloscCodec(cname="zstd", shuffle="bitshuffle"),
+                ]
+            )
         )
         if draw(st.booleans()):
             options["filters"] = [TransposeCodec(order=tuple(draw(st.permutations(range(ndim)))))]
@@ -40,7 +48,14 @@ def layouts(draw: Any) -> dict[str, Any]:
             inner = [draw(st.integers(1, 3)) for _ in range(ndim)]
             options["shards"] = tuple(i * draw(st.integers(1, 4)) for i in inner)
             chunks = inner
-    return {"version": version, "shape": tuple(shape), "chunks": tuple(chunks), "axis": axis, "dtype": draw(st.sampled_from(TYPES)), "options": options}
+    return {
+        "version": version,
+        "shape": tuple(shape),
+        "chunks": tuple(chunks),
+        "axis": axis,
+        "dtype": draw(st.sampled_from(TYPES)),
+        "options": options,
+    }
 
 
 @st.composite
@@ -61,7 +76,9 @@ def selections(draw: Any, n: int) -> tuple[Any, Any]:
     return index, index
 
 
-def take(array: np.ndarray, axis: int, ids: np.ndarray, first: int, last: int, picks: list[Any], keep: bool) -> np.ndarray:
+def take(
+    array: np.ndarray, axis: int, ids: np.ndarray, first: int, last: int, picks: list[Any], keep: bool
+) -> np.ndarray:
     """(sample, steps, other dimensions)."""
     moved = np.moveaxis(array, axis, 0)
     rows = np.stack([moved[ids + s] for s in range(first, last + 1)], 1)

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from conftest import ids_of
 
 import headrace as hr
+from conftest import ids_of
 
 
 def test_state_before_every_batch_resumes_the_whole_remainder(climate: str) -> None:
@@ -34,14 +34,18 @@ def test_every_world_sees_the_same_global_batches(climate: str, world: int) -> N
     samples = hr.open(climate).samples(along="time", x="t2m")
     one = samples.batches(global_batch=12, shuffle=True, streams=12, spread=2)
     want = [set(b.index.numpy().tolist()) for b in one]
-    ranks = [samples.batches(global_batch=12, shuffle=True, streams=12, spread=2, rank=r, world=world) for r in range(world)]
+    ranks = [
+        samples.batches(global_batch=12, shuffle=True, streams=12, spread=2, rank=r, world=world) for r in range(world)
+    ]
     got = [set().union(*(b.index.numpy().tolist() for b in step)) for step in zip(*ranks)]
     assert got == want
 
 
 def test_a_run_continues_on_another_number_of_ranks(climate: str) -> None:
     samples = hr.open(climate).samples(along="time", x="t2m")
-    make = lambda rank, world: samples.batches(global_batch=12, shuffle=True, streams=12, spread=2, rank=rank, world=world)  # noqa: E731
+    make = lambda rank, world: samples.batches(
+        global_batch=12, shuffle=True, streams=12, spread=2, rank=rank, world=world
+    )
     want = [set(b.index.numpy().tolist()) for b in make(0, 1)]
     four = [make(r, 4) for r in range(4)]
     for loader in four:

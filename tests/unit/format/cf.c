@@ -195,7 +195,8 @@ static void attributes_that_make_no_sense_are_named(void)
              HR_EUNSUPPORTED);
     check_eq(cf_v3("int16", "{\"scale_factor\": [0.5], \"units\": 5}", &c), 0);
     check(c.scale == 0.5);
-    check_eq(cf_v2("|b1", "0", "{\"scale_factor\": \"x\"}", &c), 0); /* not numbers: nothing to decode */
+    check_eq(cf_v2("|b1", "0", "{\"scale_factor\": \"x\"}", &c),
+             0); /* not numbers: nothing to decode */
 }
 
 int main(void)

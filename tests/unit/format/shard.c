@@ -11,7 +11,7 @@ static struct codec_context *context;
 #define SHARDING(inner, codecs, where)                                                             \
     "[{\"name\": \"sharding_indexed\", \"configuration\": {\"chunk_shape\": " inner                \
     ", \"codecs\": " codecs ", \"index_codecs\": [{\"name\": \"bytes\", \"configuration\": "       \
-                            "{\"endian\": \"little\"}}], \"index_location\": \"" where "\"}}]"
+    "{\"endian\": \"little\"}}], \"index_location\": \"" where "\"}}]"
 #define SHARDED(shape, shard, codecs)                                                              \
     V3_ARRAY_WITH(shape, "\"uint8\"", shard, "\"default\"", "7", codecs, "")
 
