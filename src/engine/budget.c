@@ -197,14 +197,18 @@ static bool constrained_try(const struct divide *d, uint64_t n, uint64_t lane, u
     return true;
 }
 
-/* Expected reads of a chunk, in 1/1024. A single open batch is as bad as half of them again: reading then stops whenever
+/* Expected reads of a chunk, in 1/1024. One that is not held is read once for n batches of its life, but no more often than
+ * it is needed. A single open batch is as bad as half of them again: reading then stops whenever
  * the consumer has not yet taken the last one. */
 static uint64_t reads_of(const struct divide *d, const struct try *t)
 {
     uint64_t live = most(footprint_live(d->f, blocks_within(d, t->ahead + 1), 0), 1);
     uint64_t held = t->hold >= live ? 1024 : (uint64_t)(1024.0 * (double)t->hold / (double)live);
-    uint64_t again = most(1024, least(d->plan->horizon, d->steps) * 1024 / t->max_open);
-    uint64_t reads = held + (1024 - held) * again / 1024;
+    uint64_t needs = times(d->steps, d->per_batch) / most(d->f->split_chunks, 1);
+    uint64_t again =
+        least(times(least(d->plan->horizon, d->steps), 1024) / t->max_open, times(needs, 1024));
+    again = most(again, 1024);
+    uint64_t reads = held + times(1024 - held, again) / 1024;
     return t->max_open == 1 && d->steps > 1 ? reads + reads / 2 : reads;
 }
 

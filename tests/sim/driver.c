@@ -14,7 +14,8 @@
             return error_set(e, HR_EINTERNAL, __VA_ARGS__);                                        \
     } while (0)
 
-#define MOST_TOUCHED 256 /* chunks of one sample in one part */
+#define MOST_STEPS   300000 /* actions of a schedule; the longest take some thousands */
+#define MOST_TOUCHED 256    /* chunks of one sample in one part */
 
 enum happening {
     READ_DONE = 1, /* job: its bytes are here (remote) */
@@ -68,7 +69,7 @@ struct sim {
     uint64_t next_step, taken, epoch, start_step;
     unsigned delivered;
     bool waiting, stopping, clean; /* clean: no failures, restarts or oversized chunks so far */
-    uint64_t failed;
+    uint64_t failed, steps;
     uint64_t tickets, held; /* bytes, by the driver's books */
     int64_t *ids;
     uint8_t *valid;
@@ -613,6 +614,9 @@ static int drain(struct sim *m, struct tally *t, struct hr_error *e)
     struct action a;
     while (engine_next(m->g, &a)) {
         t->steps++;
+        MUST(m->steps++ < MOST_STEPS,
+             "livelock: action after action, but batch %llu does not finish",
+             (unsigned long long)m->next_step);
         TRY(act(m, &a, e));
         TRY(books_check(m, e));
     }

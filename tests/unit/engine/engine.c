@@ -224,6 +224,79 @@ static void a_held_chunk_is_read_once_copied_and_dropped(void)
     engine_free(g);
 }
 
+/* Samples of 16 steps in random order, one a batch, chunks of 4 steps: which batches want each chunk. */
+#define CHUNKS 34
+#define STEPS  120
+static const struct tiny windows = {
+    .samples = STEPS + 15, .chunk = 4, .rows = 1, .steps = 16, .shuffle = HR_SHUFFLE_GLOBAL};
+static bool wants[CHUNKS][STEPS], held[CHUNKS];
+static uint64_t front, open_end, known;
+
+static void wants_find(void)
+{
+    struct plan *p = tiny_plan(windows);
+    struct plan_cursor *c;
+    int64_t id;
+    uint8_t valid;
+    check_eq(plan_cursor_open(p, &c, NULL), 0);
+    check_eq(plan_cursor_seek(c, 0, 0, NULL), 0);
+    for (uint64_t step = 0; plan_cursor_next(c, &id, &valid) > 0; step++)
+        for (int64_t at = id; at < id + 16; at++)
+            wants[at / 4][step] = true;
+    plan_cursor_free(c);
+    plan_unref(p);
+}
+
+/* First batch from `from` on that wants the chunk and that the engine knows of, or NO_NEED. */
+#define NO_NEED UINT64_MAX
+static uint64_t need_from(uint64_t chunk, uint64_t from)
+{
+    for (; from < STEPS && from < known; from++)
+        if (wants[chunk][from])
+            return from;
+    return NO_NEED;
+}
+
+/* Dropped although needed again: then no other held chunk, whose copy is not due, is needed later. */
+static uint64_t eviction_check(uint64_t chunk)
+{
+    uint64_t next = need_from(chunk, open_end);
+    held[chunk] = false;
+    for (uint64_t other = 0; other < CHUNKS && next != NO_NEED; other++)
+        if (held[other] && need_from(other, front) >= open_end &&
+            need_from(other, open_end) != NO_NEED)
+            check(need_from(other, open_end) <= next);
+    return next != NO_NEED;
+}
+
+static void what_is_needed_last_is_evicted_first(void)
+{
+    struct engine_config c = tiny_config(160000);
+    struct engine *g = tiny_engine(windows, &c);
+    wants_find();
+    front = open_end = 0;
+    uint64_t chunk_of[CHUNKS], evicted = 0;
+    for (struct action a; engine_next(g, &a);) {
+        front += a.kind == ACTION_FINISH;
+        open_end += a.kind == ACTION_OPEN;
+        known = front + engine_facts(g)->window;
+        if (a.kind == ACTION_DROP)
+            evicted += eviction_check(chunk_of[a.hold]);
+        for (uint32_t i = 0; a.kind == ACTION_DECODE && i < a.n_chunks; i++)
+            if (a.chunks[i].hold != ENGINE_NO_HOLD) {
+                chunk_of[a.chunks[i].hold] = a.chunks[i].chunk;
+                held[a.chunks[i].chunk] = true;
+            }
+        if (a.kind == ACTION_DECODE || a.kind == ACTION_COPY)
+            tiny_feed(g, EVENT_DONE, a.job);
+        if (a.kind == ACTION_FINISH)
+            tiny_feed(g, EVENT_TAKEN, a.slot), tiny_feed(g, EVENT_RELEASED, 0);
+    }
+    check_eq(engine_stats(g)->batches_finished, STEPS);
+    check(evicted > 5);
+    engine_free(g);
+}
+
 static void what_fits_is_read_once_over_epochs(void)
 {
     struct engine_config c = tiny_config(1u << 30);
@@ -313,6 +386,7 @@ int main(void)
     RUN(after_a_stop_only_letting_go_is_left);
     RUN(what_opens_is_bounded_while_the_consumer_takes_nothing);
     RUN(a_held_chunk_is_read_once_copied_and_dropped);
+    RUN(what_is_needed_last_is_evicted_first);
     RUN(what_fits_is_read_once_over_epochs);
     RUN(it_says_what_the_oldest_batch_waits_for);
     RUN(limits_that_make_no_sense_are_refused);
