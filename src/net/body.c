@@ -34,11 +34,10 @@ void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, 
  * another (probe.h): it counts only when a fresh connection repeats it. */
 static bool doubtful(struct transfer *t, const char *why)
 {
-    long connects = 1;
-    t->lane->loop->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_NUM_CONNECTS, &connects);
-    if (connects == 0)
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
-    return connects == 0;
+    if (!easy_reused(t->now.easy))
+        return false;
+    transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
+    return true;
 }
 
 static bool refuse(struct transfer *t, const char *why)
@@ -319,13 +318,11 @@ static void silence_end(struct transfer *t, CURLcode code)
 {
     struct easy *h = t->now.easy;
     const struct curl_api *curl = &t->lane->loop->net->curl;
-    long connects = 1;
-    curl->easy_getinfo(h->curl, CURLINFO_NUM_CONNECTS, &connects);
     const char *text = h->error[0]        ? h->error
                        : code == CURLE_OK ? "an answer without headers"
                                           : curl->easy_strerror(code);
     enum cause c = t->phase == PHASE_CONNECTING && h->knows_sending ? CAUSE_CONNECT
-                   : connects == 0                                  ? CAUSE_STALE
+                   : easy_reused(h)                                 ? CAUSE_STALE
                                                                     : CAUSE_RESET;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:

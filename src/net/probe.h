@@ -19,6 +19,6 @@ struct probe {
     } slots[PROBE_SLOTS]; /* by port; a collision only skips the check */
 };
 void probe_note(struct probe *p, int port, int fd);
-bool probe_clean(const struct probe *p, int port);
+bool probe_clean(const struct probe *p, int port); /* for reused connections only */
 
 #endif

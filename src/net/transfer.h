@@ -114,7 +114,8 @@ void client_forget(struct net_client *c, struct transfer *t,
 struct easy *easy_take(struct lane *lane, struct hr_error *e);
 void easy_give(struct easy *h);
 void easy_free(struct easy *h);
-void easy_note_socket(struct easy *h); /* its connection is kept and will be used again */
+bool easy_reused(const struct easy *h); /* this try goes over a kept connection */
+void easy_note_socket(struct easy *h);  /* its connection is kept and will be used again */
 int easy_prepare(struct easy *h, struct transfer *t,
                  struct hr_error *e); /* URL, headers, range of this try */
 

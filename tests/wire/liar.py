@@ -26,6 +26,7 @@ Prints its port and serves until standard input closes. The first part of a path
     busy        `ms` ms per request; more than `most` at once get a 503
     peak        (as a whole path) the most requests of "busy" that ever were open at once; "count": requests in all
 """
+
 import socket
 import struct
 import sys
@@ -128,8 +129,9 @@ class Connection(threading.Thread):
         """(head fields, status, body) of an honest answer."""
         version = int(a.get("version", 1)) if version is None else version
         data = contents[int(a.get("size", 1000)), version]
-        etag = {"strong": '"v%d"', "weak": 'W/"v%d"', "none": ""}[a.get("etag", "strong")] % \
-            (() if a.get("etag") == "none" else (version,))
+        etag = {"strong": '"v%d"', "weak": 'W/"v%d"', "none": ""}[a.get("etag", "strong")] % (
+            () if a.get("etag") == "none" else (version,)
+        )
         fields = [("ETag", etag)] if etag else []
         if "if-match" in request and request["if-match"] != etag:
             return fields, 412, b""
@@ -152,7 +154,7 @@ class Connection(threading.Thread):
         fields, status, body = self.answer(request, a)
         self.sock.sendall(head(status, fields + [("Transfer-Encoding", "chunked")]))
         for i in range(0, len(body), 3000):
-            piece = body[i:i + 3000]
+            piece = body[i : i + 3000]
             self.sock.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.sock.sendall(b"0\r\nX-Trailer: yes\r\n\r\n")
         return True
@@ -165,7 +167,7 @@ class Connection(threading.Thread):
         fields, status, body = self.answer(request, a)
         self.sock.sendall(head(status, fields + [("Content-Length", len(body))]))
         for i in range(0, len(body), int(a["bytes"])):
-            self.sock.sendall(body[i:i + int(a["bytes"])])
+            self.sock.sendall(body[i : i + int(a["bytes"])])
             time.sleep(int(a["ms"]) / 1000)
         return True
 
@@ -183,7 +185,7 @@ class Connection(threading.Thread):
 
     def cut(self, request, a, version=None):
         fields, status, body = self.answer(request, a, version)
-        self.sock.sendall(head(status, fields + [("Content-Length", len(body))]) + body[:int(a["at"])])
+        self.sock.sendall(head(status, fields + [("Content-Length", len(body))]) + body[: int(a["at"])])
 
     def do_truncate(self, request, a, nth):
         self.cut(request, a)
@@ -191,8 +193,9 @@ class Connection(threading.Thread):
 
     def do_chunkcut(self, request, a, nth):
         fields, status, body = self.answer(request, a)
-        self.sock.sendall(head(status, fields + [("Transfer-Encoding", "chunked")]) + b"%x\r\n" % len(body) +
-                          body[:int(a["at"])])
+        self.sock.sendall(
+            head(status, fields + [("Transfer-Encoding", "chunked")]) + b"%x\r\n" % len(body) + body[: int(a["at"])]
+        )
         return False
 
     def do_reset(self, request, a, nth):
@@ -220,7 +223,9 @@ class Connection(threading.Thread):
 
     def do_shift(self, request, a, nth):
         data = contents[int(a.get("size", 1000)), 1]
-        self.sock.sendall(head(206, [("Content-Range", "bytes 0-9/%d" % len(data)), ("Content-Length", 10)]) + data[:10])
+        self.sock.sendall(
+            head(206, [("Content-Range", "bytes 0-9/%d" % len(data)), ("Content-Length", 10)]) + data[:10]
+        )
         return True
 
     def do_liarrange(self, request, a, nth):
