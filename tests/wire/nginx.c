@@ -2,6 +2,7 @@
  * not installed. */
 #include <arpa/inet.h>
 #include <stdarg.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -103,6 +104,7 @@ static bool start(void)
     fclose(f);
     pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test that is killed leaves no server behind */
         execlp("nginx", "nginx", "-p", dir, "-c", conf, (char *)NULL);
         _exit(127);
     }
