@@ -1,4 +1,4 @@
-/* Runs seeded schedules of the real planner and engine (driver.h) and reports them as one TAP test per kind of claim.
+/* Runs seeded schedules of the real planner and engine (schedule.h) and reports them as one TAP test per kind of claim.
  *
  *     sim                       10,000 schedules, a fifth of them and more at exactly the smallest accepted budget
  *     sim --count N --from S    others
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "driver.h"
+#include "schedule.h"
 
 #define PRINT(name) printf("# %-10s %llu\n", #name, (unsigned long long)t.name)
 

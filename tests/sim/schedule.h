@@ -1,11 +1,8 @@
-/* The model driver: does what src/run will do, under a virtual clock and with symbolic bytes, and checks every step.
- *
- * One schedule = one world, one engine, one consumer, and seeded latencies, worker times, failures, oversized chunks, limit
- * changes, stops and restarts. After every action and event: engine_check, and the driver's own books (bytes in use ≤
- * budget, no slot or held chunk reused while in use, no chunk decoded twice at once or while held, every finished batch
- * equal to the naive reader's). A run that cannot go on but is not done is a deadlock. */
-#ifndef SIM_DRIVER_H
-#define SIM_DRIVER_H
+/* One schedule: one world, one engine, one consumer, and seeded latencies, worker times, failures, oversized chunks, limit
+ * changes, stops and restarts, all drawn from one seed. A run that cannot go on but is not done is a deadlock; one that goes
+ * on for ever is a livelock. */
+#ifndef SIM_SCHEDULE_H
+#define SIM_SCHEDULE_H
 #include "engine/engine.h"
 #include "world.h"
 

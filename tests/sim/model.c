@@ -1,6 +1,6 @@
-/* Events wait in a small unordered array: there are never more than a few dozen. The driver keeps books of its own from
- * actions alone and never looks inside the engine. */
-#include "driver.h"
+/* Actions come in through model_act, what takes time ends through model_happen. Events wait in a small unordered array:
+ * there are never more than a few dozen. Latencies are drawn when something begins. */
+#include "model.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,79 +8,12 @@
 #include "base/keyed.h"
 #include "base/mem.h"
 
-#define MUST(condition, ...)                                                                       \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            return error_set(e, HR_EINTERNAL, __VA_ARGS__);                                        \
-    } while (0)
-
-#define MOST_STEPS   300000 /* actions of a schedule; the longest take some thousands */
-#define MOST_TOUCHED 256    /* chunks of one sample in one part */
-
-enum happening {
-    READ_DONE = 1, /* job: its bytes are here (remote) */
-    WORK_DONE,     /* job: a worker is through with it */
-    CONSUMER_ASKS,
-    CONSUMER_LETS_GO,
-    LIMIT_CHANGES
-};
-struct due {
-    uint64_t at, order;
-    enum happening what;
-    uint32_t job;
-};
-struct slot {
-    bool used, finished, must_fail;
-    uint64_t step, rows;
-    uint32_t writers;
-    int64_t *ids;
-    uint8_t *valid;
-    uint64_t *items;
-};
-struct running {
-    bool live, fetched, queued;
-    struct action a;
-    uint64_t print; /* of the action's chunks and pieces, to see that they stay as they were */
-    uint8_t *results;
-};
-struct hold {
-    bool live;
-    uint32_t array, readers, reserved;
-    uint64_t chunk;
-};
-struct sim {
-    struct schedule s;
-    struct world w;
-    struct engine *g;
-    struct plan_cursor *cursor;
-    struct rng rng;
-    uint64_t now, order;
-    struct due *due;
-    size_t n_due, due_cap;
-    struct slot *slots;
-    uint32_t n_slots;
-    struct running *jobs;
-    uint32_t n_jobs, busy, queue[1024], queue_head, queue_tail;
-    struct hold *holds;
-    uint32_t n_holds;
-    uint32_t *chunk_use;   /* by chunk: 1 while in a job that decodes, 2 while held */
-    uint32_t *chunk_reads; /* by chunk: decoded so often this epoch */
-    uint32_t *ring, ring_head, ring_tail; /* finished slots in order */
-    uint64_t next_step, taken, epoch, start_step;
-    unsigned delivered;
-    bool waiting, stopping, clean; /* clean: no failures, restarts or oversized chunks so far */
-    uint64_t failed, steps;
-    uint64_t tickets, held; /* bytes, by the driver's books */
-    int64_t *ids;
-    uint8_t *valid;
-};
-
-static uint64_t chunk_at(const struct sim *m, uint32_t array, uint64_t chunk)
+uint64_t model_chunk(const struct sim *m, uint32_t array, uint64_t chunk)
 {
     return m->w.first_chunk[array] + chunk;
 }
 
-static int later(struct sim *m, enum happening what, uint32_t job, uint64_t in, struct hr_error *e)
+int model_later(struct sim *m, enum happening what, uint32_t job, uint64_t in, struct hr_error *e)
 {
     if (mem_grow((void **)&m->due, &m->due_cap, m->n_due + 1, sizeof *m->due))
         return error_nomem(e, 0, "events");
@@ -99,7 +32,7 @@ static uint64_t spread_of(struct sim *m, uint64_t mean)
 static bool chunk_has(const struct sim *m, uint32_t array, uint64_t chunk, uint64_t tag,
                       unsigned percent)
 {
-    return keyed_word(keyed_mix(m->s.seed, tag), chunk_at(m, array, chunk)) % 100 < percent;
+    return keyed_word(keyed_mix(m->s.seed, tag), model_chunk(m, array, chunk)) % 100 < percent;
 }
 
 static uint64_t chunk_stored(const struct sim *m, uint32_t array, uint64_t chunk)
@@ -122,7 +55,7 @@ static bool chunk_fails(const struct sim *m, uint32_t array, uint64_t chunk)
 
 /* ---- checks after every step --------------------------------------------------------------------------------------- */
 
-static int books_check(struct sim *m, struct hr_error *e)
+int model_check(struct sim *m, struct hr_error *e)
 {
     const struct engine_stats *stats = engine_stats(m->g);
     uint64_t used = m->s.facts.tables + m->tickets + m->held, places = m->delivered ? 1 : 0;
@@ -146,10 +79,10 @@ static int books_check(struct sim *m, struct hr_error *e)
     return engine_check(m->g, e);
 }
 
-static int feed(struct sim *m, const struct event *v, struct hr_error *e)
+int model_feed(struct sim *m, const struct event *v, struct hr_error *e)
 {
     TRY(engine_feed(m->g, v, e));
-    return books_check(m, e);
+    return model_check(m, e);
 }
 
 static uint64_t action_print(const struct action *a)
@@ -215,7 +148,7 @@ static int job_take(struct sim *m, const struct action *a, struct hr_error *e)
     r->a = *a;
     r->print = action_print(a);
     for (uint32_t i = 0; i < a->n_chunks && a->kind != ACTION_COPY && !decode_of_fetched; i++) {
-        uint32_t *use = &m->chunk_use[chunk_at(m, a->chunks[i].array, a->chunks[i].chunk)];
+        uint32_t *use = &m->chunk_use[model_chunk(m, a->chunks[i].array, a->chunks[i].chunk)];
         MUST(!*use, "chunk %llu of array %u is read while it is %s",
              (unsigned long long)a->chunks[i].chunk, a->chunks[i].array,
              *use == 1 ? "being read" : "held");
@@ -229,7 +162,7 @@ static int worker_give(struct sim *m, struct hr_error *e)
     while (m->busy < m->s.engine.workers && m->queue_head != m->queue_tail) {
         uint32_t job = m->queue[m->queue_head++ % 1024];
         m->busy++;
-        TRY(later(m, WORK_DONE, job, spread_of(m, m->s.work_time) + 1, e));
+        TRY(model_later(m, WORK_DONE, job, spread_of(m, m->s.work_time) + 1, e));
     }
     return 0;
 }
@@ -276,7 +209,7 @@ static int do_drop(struct sim *m, const struct action *a, struct hr_error *e)
          a->hold);
     struct hold *h = &m->holds[a->hold];
     MUST(!h->readers, "held number %u is dropped under a running copy", a->hold);
-    m->chunk_use[chunk_at(m, h->array, h->chunk)] = 0;
+    m->chunk_use[model_chunk(m, h->array, h->chunk)] = 0;
     m->held -= m->w.arrays[h->array].decoded;
     *h = (struct hold){0};
     return 0;
@@ -303,14 +236,14 @@ static int consumer_takes(struct sim *m, struct hr_error *e)
     m->waiting = false;
     m->delivered++;
     m->taken++;
-    TRY(feed(m, &(struct event){.kind = EVENT_TAKEN, .slot = slot}, e));
+    TRY(model_feed(m, &(struct event){.kind = EVENT_TAKEN, .slot = slot}, e));
     if (m->delivered > m->s.hold_batches)
-        TRY(later(m, CONSUMER_LETS_GO, 0,
-                  m->s.hold_batches ? 0 : spread_of(m, m->s.consume_time) / 2, e));
+        TRY(model_later(m, CONSUMER_LETS_GO, 0,
+                        m->s.hold_batches ? 0 : spread_of(m, m->s.consume_time) / 2, e));
     uint64_t pause = spread_of(m, m->s.consume_time);
     if (m->s.burst && m->taken % m->s.burst == 0)
         pause *= 15;
-    return later(m, CONSUMER_ASKS, 0, pause + 1, e);
+    return model_later(m, CONSUMER_ASKS, 0, pause + 1, e);
 }
 
 static int do_finish(struct sim *m, const struct action *a, struct hr_error *e)
@@ -348,7 +281,7 @@ static void action_print_line(const struct sim *m, const struct action *a)
     printf("\n");
 }
 
-static int act(struct sim *m, const struct action *a, struct hr_error *e)
+int model_act(struct sim *m, const struct action *a, struct hr_error *e)
 {
     if (m->s.verbose)
         action_print_line(m, a);
@@ -359,7 +292,7 @@ static int act(struct sim *m, const struct action *a, struct hr_error *e)
         return do_open(m, a, e);
     case ACTION_FETCH:
         TRY(job_take(m, a, e));
-        return later(m, READ_DONE, a->job, spread_of(m, m->s.read_time) + 1, e);
+        return model_later(m, READ_DONE, a->job, spread_of(m, m->s.read_time) + 1, e);
     case ACTION_DECODE:
     case ACTION_COPY:
         return do_work(m, a, e);
@@ -419,7 +352,7 @@ static void job_forget(struct sim *m, struct running *r)
     for (uint32_t i = 0; i < r->a.n_chunks; i++) {
         const struct engine_chunk *c = &r->a.chunks[i];
         if (r->a.kind != ACTION_COPY)
-            m->chunk_use[chunk_at(m, c->array, c->chunk)] = 0;
+            m->chunk_use[model_chunk(m, c->array, c->chunk)] = 0;
         for (uint32_t k = 0; k < c->n_pieces; k++)
             m->slots[c->pieces[k].slot].writers--;
         if (c->hold == ENGINE_NO_HOLD || r->a.kind == ACTION_FETCH)
@@ -458,8 +391,7 @@ static void giant_fails(struct sim *m, uint32_t array, uint64_t chunk)
             }
 }
 
-static int job_larger(struct sim *m, struct running *r, uint32_t index, struct tally *t,
-                      struct hr_error *e)
+static int job_larger(struct sim *m, struct running *r, uint32_t index, struct hr_error *e)
 {
     const struct engine_chunk *c = &r->a.chunks[index];
     uint32_t array = c->array, job = r->a.job;
@@ -467,26 +399,26 @@ static int job_larger(struct sim *m, struct running *r, uint32_t index, struct t
     struct event v = {.kind = EVENT_LARGER, .job = job, .index = index, .bytes = stored};
     bool giant = chunk_has(m, array, chunk, 11, m->s.giant_percent);
     m->clean = false;
-    t->larger++;
+    m->tally->larger++;
     if (giant && !m->stopping)
         giant_fails(m, array, chunk);
     job_forget(m, r);
     int rc = engine_feed(m->g, &v, e);
     MUST(rc == (giant ? HR_EBUDGET : 0), "a larger chunk is answered by %d: %s", rc,
          rc && e ? e->text : "");
-    return books_check(m, e);
+    return model_check(m, e);
 }
 
-static int read_done(struct sim *m, uint32_t job, struct tally *t, struct hr_error *e)
+static int read_done(struct sim *m, uint32_t job, struct hr_error *e)
 {
     struct running *r = &m->jobs[job];
     uint32_t larger = larger_find(m, &r->a);
     MUST(r->print == action_print(&r->a), "the chunks of job %u changed under it", job);
     if (larger < r->a.n_chunks)
-        return job_larger(m, r, larger, t, e);
+        return job_larger(m, r, larger, e);
     if (m->stopping)
         job_forget(m, r);
-    return feed(m, &(struct event){.kind = EVENT_FETCHED, .job = job}, e);
+    return model_feed(m, &(struct event){.kind = EVENT_FETCHED, .job = job}, e);
 }
 
 static int chunk_done(struct sim *m, struct running *r, uint32_t i, struct hr_error *e)
@@ -500,7 +432,7 @@ static int chunk_done(struct sim *m, struct running *r, uint32_t i, struct hr_er
         else if (!m->stopping)
             TRY(piece_write(m, c, &c->pieces[k], e));
     }
-    uint64_t at = chunk_at(m, c->array, c->chunk);
+    uint64_t at = model_chunk(m, c->array, c->chunk);
     struct hold *h = c->hold == ENGINE_NO_HOLD ? NULL : &m->holds[c->hold];
     if (r->a.kind == ACTION_COPY) {
         h->readers--;
@@ -515,14 +447,14 @@ static int chunk_done(struct sim *m, struct running *r, uint32_t i, struct hr_er
     return 0;
 }
 
-static int work_done(struct sim *m, uint32_t job, struct tally *t, struct hr_error *e)
+static int work_done(struct sim *m, uint32_t job, struct hr_error *e)
 {
     struct running *r = &m->jobs[job];
     MUST(r->print == action_print(&r->a), "the chunks or pieces of job %u changed under it", job);
     if (r->a.kind == ACTION_DECODE && !m->s.engine.remote) {
         uint32_t larger = larger_find(m, &r->a);
         if (larger < r->a.n_chunks) {
-            TRY(job_larger(m, r, larger, t, e));
+            TRY(job_larger(m, r, larger, e));
             return worker_give(m, e);
         }
     }
@@ -539,20 +471,20 @@ static int work_done(struct sim *m, uint32_t job, struct tally *t, struct hr_err
     m->tickets -= r->a.ticket;
     m->busy--;
     *r = (struct running){.results = r->results};
-    TRY(feed(m, &v, e));
+    TRY(model_feed(m, &v, e));
     return worker_give(m, e);
 }
 
-static int happen(struct sim *m, const struct due *d, struct tally *t, struct hr_error *e)
+int model_happen(struct sim *m, const struct due *d, struct hr_error *e)
 {
     if (m->s.verbose)
         printf("# %8llu        happening %d job %u\n", (unsigned long long)m->now, (int)d->what,
                d->job);
     switch (d->what) {
     case READ_DONE:
-        return read_done(m, d->job, t, e);
+        return read_done(m, d->job, e);
     case WORK_DONE:
-        return work_done(m, d->job, t, e);
+        return work_done(m, d->job, e);
     case CONSUMER_ASKS:
         m->waiting = true;
         return m->ring_head != m->ring_tail && !m->stopping ? consumer_takes(m, e) : 0;
@@ -560,253 +492,26 @@ static int happen(struct sim *m, const struct due *d, struct tally *t, struct hr
         if (!m->delivered)
             return 0;
         m->delivered--;
-        return feed(m, &(struct event){.kind = EVENT_RELEASED}, e);
+        return model_feed(m, &(struct event){.kind = EVENT_RELEASED}, e);
     case LIMIT_CHANGES:
-        TRY(later(m, LIMIT_CHANGES, 0, 40 * (m->s.read_time + 1), e));
-        return feed(
+        TRY(model_later(m, LIMIT_CHANGES, 0, 40 * (m->s.read_time + 1), e));
+        return model_feed(
             m, &(struct event){.kind = EVENT_LIMIT, .limit = (uint32_t)rng_range(&m->rng, 1, 12)},
             e);
     }
     return error_set(e, HR_EINTERNAL, "happening %d", (int)d->what);
 }
 
-/* ---- one schedule --------------------------------------------------------------------------------------------------- */
+/* ---- stopping, opening, closing ------------------------------------------------------------------------------------ */
 
-/* Reads of a chunk in an epoch never exceed the runs of its needs in which the next need is always known in time: less than
- * `reach` batches after the last one, or, while the first window is still being planned, after the first. */
-static int residencies_check(struct sim *m, struct hr_error *e)
+void model_abandon_fetched(struct sim *m)
 {
-    const struct plan_config *c = &m->w.config;
-    uint64_t reach = m->s.facts.window - m->s.facts.max_open + 1, touched[MOST_TOUCHED];
-    int64_t *last = mem_array(2 * m->w.all_chunks, sizeof *last), *first = last + m->w.all_chunks;
-    uint32_t *runs = mem_array(m->w.all_chunks, sizeof *runs);
-    if (!last || !runs || plan_cursor_seek(m->cursor, m->epoch, m->start_step, e))
-        return error_nomem(e, 0, "a check");
-    int64_t rows;
-    for (int64_t step = 1; (rows = plan_cursor_next(m->cursor, m->ids, m->valid)) > 0; step++)
-        for (int64_t r = 0; r < rows; r++)
-            for (int p = 0; p < c->n_parts; p++) {
-                uint64_t n = plan_part_chunks(m->w.plan, p, m->ids[r], touched, MOST_TOUCHED);
-                for (uint64_t i = 0; i < n; i++) {
-                    uint64_t at = chunk_at(m, (uint32_t)c->parts[p].array, touched[i]);
-                    int64_t since = first[at] <= (int64_t)m->s.facts.window ? first[at] : last[at];
-                    if (!last[at] || step - since >= (int64_t)reach) {
-                        runs[at]++;
-                        first[at] = step;
-                    }
-                    last[at] = step;
-                }
-            }
-    int rc = 0;
-    for (uint64_t at = 0; at < m->w.all_chunks && !rc; at++)
-        if (m->chunk_reads[at] > runs[at])
-            rc =
-                error_set(e, HR_EINTERNAL,
-                          "chunk %llu was read %u times in %u residencies, at a comfortable budget",
-                          (unsigned long long)at, m->chunk_reads[at], runs[at]);
-    mem_free(last);
-    mem_free(runs);
-    return rc;
-}
-
-static int drain(struct sim *m, struct tally *t, struct hr_error *e)
-{
-    struct action a;
-    while (engine_next(m->g, &a)) {
-        t->steps++;
-        MUST(m->steps++ < MOST_STEPS,
-             "livelock: action after action, but batch %llu does not finish",
-             (unsigned long long)m->next_step);
-        TRY(act(m, &a, e));
-        TRY(books_check(m, e));
-    }
-    return 0;
-}
-
-/* Let the engine go on from where the consumer is. */
-static int begin(struct sim *m, uint64_t epoch, uint64_t step, struct hr_error *e)
-{
-    while (m->ring_head != m->ring_tail) { /* finished, not taken: thrown away */
-        uint32_t slot = m->ring[m->ring_head++ % m->n_slots];
-        m->slots[slot].used = false;
-        m->delivered++;
-        TRY(feed(m, &(struct event){.kind = EVENT_TAKEN, .slot = slot}, e));
-        m->delivered--;
-        TRY(feed(m, &(struct event){.kind = EVENT_RELEASED}, e));
-    }
-    for (uint32_t i = 0; i < m->n_slots; i++)
-        m->slots[i].used = false;
-    memset(m->chunk_reads, 0, m->w.all_chunks * sizeof *m->chunk_reads);
-    m->epoch = epoch;
-    m->next_step = m->taken = m->start_step = step;
-    m->stopping = false;
-    TRY(engine_start(m->g, epoch, step, e));
-    return books_check(m, e);
-}
-
-static int stop(struct sim *m, struct tally *t, struct hr_error *e)
-{
-    m->s.stops--;
-    m->stopping = true;
-    m->clean = false;
-    t->restarts++;
-    for (uint32_t i = 0; i < m->n_jobs; i++) /* fetched, no worker asked yet: these end at once */
+    for (uint32_t i = 0; i < m->n_jobs; i++)
         if (m->jobs[i].live && m->jobs[i].a.kind == ACTION_FETCH && m->jobs[i].fetched)
             job_forget(m, &m->jobs[i]);
-    engine_stop(m->g);
-    return books_check(m, e);
 }
 
-static bool epoch_over(const struct sim *m)
-{
-    return m->taken == plan_facts(m->w.plan)->steps;
-}
-
-static int epoch_end(struct sim *m, struct hr_error *e)
-{
-    const struct engine_stats *s = engine_stats(m->g);
-    MUST(engine_idle(m->g) && !s->open, "the epoch is over, but %u batches are open", s->open);
-    if (m->clean && m->s.engine.budget >= m->s.facts.comfortable) {
-        MUST(!s->chunks_reread, "%llu chunks were read again at a comfortable budget",
-             (unsigned long long)s->chunks_reread);
-        TRY(residencies_check(m, e));
-    }
-    return 0;
-}
-
-static int deadlock(const struct sim *m, struct hr_error *e)
-{
-    char why[300];
-    engine_explain(m->g, why, sizeof why);
-    return error_set(e, HR_EINTERNAL, "deadlock, nothing more will happen: %s", why);
-}
-
-static int step_once(struct sim *m, struct tally *t, struct hr_error *e)
-{
-    size_t best = 0;
-    if (!m->n_due)
-        return deadlock(m, e);
-    for (size_t i = 1; i < m->n_due; i++)
-        if (m->due[i].at < m->due[best].at ||
-            (m->due[i].at == m->due[best].at && m->due[i].order < m->due[best].order))
-            best = i;
-    struct due d = m->due[best];
-    m->due[best] = m->due[--m->n_due];
-    m->now = d.at;
-    bool only_limits = d.what == LIMIT_CHANGES && !m->n_due;
-    MUST(!only_limits || engine_idle(m->g), "a job is outstanding that nobody works on");
-    if (only_limits && !epoch_over(m) && !m->stopping)
-        return deadlock(m, e);
-    if (d.what == READ_DONE)
-        m->jobs[d.job].fetched = true;
-    TRY(happen(m, &d, t, e));
-    return drain(m, t, e);
-}
-
-static int epochs_run(struct sim *m, struct tally *t, struct hr_error *e)
-{
-    uint64_t steps = plan_facts(m->w.plan)->steps;
-    TRY(later(m, CONSUMER_ASKS, 0, 1, e));
-    if (m->s.engine.remote)
-        TRY(later(m, LIMIT_CHANGES, 0, 30 * (m->s.read_time + 1), e));
-    for (uint64_t epoch = 0; epoch < m->s.epochs; epoch++) {
-        TRY(begin(m, epoch, epoch || rng_chance(&m->rng, 70) ? 0 : rng_below(&m->rng, steps), e));
-        TRY(drain(m, t, e));
-        while (!epoch_over(m) || !engine_idle(m->g)) {
-            TRY(step_once(m, t, e));
-            if (m->stopping && engine_idle(m->g)) {
-                TRY(begin(m, epoch, m->taken, e));
-                TRY(drain(m, t, e));
-            } else if (m->s.stops && !m->stopping && m->taken < steps && rng_chance(&m->rng, 3)) {
-                TRY(stop(m, t, e));
-                TRY(drain(m, t, e));
-                if (engine_idle(m->g)) {
-                    TRY(begin(m, epoch, m->taken, e));
-                    TRY(drain(m, t, e));
-                }
-            }
-        }
-        TRY(epoch_end(m, e));
-    }
-    return 0;
-}
-
-static void schedule_draw(struct schedule *s, struct rng *r, const struct world *w)
-{
-    struct engine_config *c = &s->engine;
-    uint64_t largest = 0;
-    for (int i = 0; i < w->config.n_arrays; i++)
-        largest = w->arrays[i].decoded > largest ? w->arrays[i].decoded : largest;
-    *c = (struct engine_config){.budget = UINT64_MAX / 4,
-                                .tables = rng_below(r, 5000),
-                                .workers = (uint32_t)rng_range(r, 1, 4),
-                                .fetches = (uint32_t)rng_range(r, 1, 10),
-                                .remote = rng_chance(r, 50),
-                                .join_bytes = rng_below(r, 6 * largest + 1),
-                                .job_bytes = rng_chance(r, 40) ? 0 : rng_below(r, 4 * largest + 1),
-                                .job_chunks = (uint32_t)rng_range(r, 1, 8),
-                                .ahead = rng_chance(r, 50) ? 0 : (uint32_t)rng_range(r, 1, 6),
-                                .keep = rng_chance(r, 40)};
-    static const enum budget_kind kinds[] = {BUDGET_MINIMUM,     BUDGET_MINIMUM, BUDGET_TIGHT,
-                                             BUDGET_TIGHT,       BUDGET_TIGHT,   BUDGET_AMPLE,
-                                             BUDGET_COMFORTABLE, BUDGET_HUGE};
-    s->kind = kinds[rng_below(r, 8)];
-    s->late_percent = rng_chance(r, 50) ? 0 : 10;
-    s->larger_percent = rng_chance(r, 70) ? 0 : 20;
-    s->giant_percent = rng_chance(r, 90) ? 0 : 5;
-    s->fail_percent = rng_chance(r, 85) ? 0 : 5;
-    s->hold_batches = (unsigned)rng_below(r, 3);
-    s->stops = rng_chance(r, 25) ? (unsigned)rng_range(r, 1, 2) : 0;
-    s->epochs = rng_chance(r, 75) ? 1 : rng_range(r, 2, 3);
-    s->read_time = rng_below(r, 200);
-    s->work_time = rng_below(r, 60);
-    s->consume_time = rng_chance(r, 30) ? 2000 : rng_below(r, 100);
-    s->burst = rng_chance(r, 30) ? rng_range(r, 2, 6) : 0;
-}
-
-static uint64_t budget_draw(const struct schedule *s, struct rng *r)
-{
-    const struct engine_facts *f = &s->facts;
-    uint64_t more = f->comfortable > f->minimum ? f->comfortable - f->minimum : 1;
-    switch (s->kind) {
-    case BUDGET_MINIMUM:
-        return f->minimum;
-    case BUDGET_TIGHT:
-        return f->minimum + rng_below(r, more);
-    case BUDGET_COMFORTABLE:
-        return f->comfortable > f->minimum ? f->comfortable : f->minimum;
-    case BUDGET_AMPLE:
-        return f->minimum + more + rng_below(r, 2 * f->comfortable + 1);
-    case BUDGET_HUGE:
-        break;
-    }
-    return s->engine.budget;
-}
-
-static int engine_prepare(struct sim *m, struct hr_error *e)
-{
-    struct engine *probe;
-    struct schedule *s = &m->s;
-    TRY(engine_open(m->w.plan, &s->engine, &probe, e));
-    s->facts = *engine_facts(probe);
-    engine_free(probe);
-    s->engine.budget = budget_draw(s, &m->rng);
-    if (s->kind == BUDGET_MINIMUM) {
-        struct engine_config less = s->engine;
-        less.budget--;
-        MUST(engine_open(m->w.plan, &less, &probe, e) == HR_EBUDGET,
-             "a budget below the minimum is accepted");
-        *e = (struct hr_error){0};
-    }
-    TRY(engine_open(m->w.plan, &s->engine, &m->g, e));
-    uint64_t minimum = s->facts.minimum;
-    s->facts = *engine_facts(m->g);
-    MUST(s->facts.minimum == minimum, "the minimum depends on the budget: %llu, %llu",
-         (unsigned long long)minimum, (unsigned long long)s->facts.minimum);
-    return 0;
-}
-
-static int books_open(struct sim *m, struct hr_error *e)
+int model_open(struct sim *m, struct hr_error *e)
 {
     const struct plan_facts *f = plan_facts(m->w.plan);
     m->n_slots = m->s.facts.max_open + 8;
@@ -833,7 +538,7 @@ static int books_open(struct sim *m, struct hr_error *e)
     return ok ? plan_cursor_open(m->w.plan, &m->cursor, e) : error_nomem(e, 0, "the books");
 }
 
-static void books_close(struct sim *m)
+void model_close(struct sim *m)
 {
     for (uint32_t i = 0; m->slots && i < m->n_slots; i++) {
         mem_free(m->slots[i].ids);
@@ -850,56 +555,4 @@ static void books_close(struct sim *m)
     engine_free(m->g);
     world_dispose(&m->w);
     mem_free(m);
-}
-
-static void tally_add(struct tally *t, const struct sim *m)
-{
-    const struct engine_stats *s = engine_stats(m->g);
-    const struct engine_facts *f = &m->s.facts;
-    t->schedules++;
-    t->minimum += m->s.engine.budget == f->minimum;
-    t->batches += s->batches_finished;
-    t->failed += m->failed;
-    t->rereads += s->chunks_reread;
-    t->held += s->chunks_held;
-    t->pushed += s->chunks_pushed;
-    t->copies += s->copies;
-    t->kept += s->chunks_kept_hits;
-    t->tight += f->budget < f->comfortable;
-    t->keep += f->keeps;
-    t->push += f->push;
-    t->hold += f->budget >= f->comfortable && !f->keeps && !f->push;
-}
-
-int schedule_run(uint64_t seed, bool verbose, struct tally *t, struct hr_error *e)
-{
-    struct sim *m = mem_zalloc(sizeof *m);
-    if (!m)
-        return error_nomem(e, sizeof *m, "a schedule");
-    m->s.seed = seed;
-    m->s.verbose = verbose;
-    m->rng.key = keyed_mix(seed, 2);
-    m->clean = true;
-    int rc = world_init(&m->w, seed, e);
-    if (!rc) {
-        schedule_draw(&m->s, &m->rng, &m->w);
-        rc = engine_prepare(m, e);
-    }
-    if (!rc && verbose) {
-        const struct engine_facts *f = &m->s.facts;
-        world_describe(&m->w);
-        printf("# budget %llu (minimum %llu, comfortable %llu), tables %llu, lane %llu, open %u, "
-               "ahead %u, window %u%s%s%s\n",
-               (unsigned long long)f->budget, (unsigned long long)f->minimum,
-               (unsigned long long)f->comfortable, (unsigned long long)f->tables,
-               (unsigned long long)f->lane, f->max_open, f->ahead, f->window,
-               f->push ? ", push" : "", f->keeps ? ", keeps" : "",
-               m->s.engine.remote ? ", remote" : "");
-    }
-    rc = rc ? rc : books_open(m, e);
-    rc = rc ? rc : epochs_run(m, t, e);
-    if (!rc)
-        tally_add(t, m);
-    books_close(m);
-    return rc;
 }
