@@ -29,7 +29,8 @@ static inline int16_t little_packed(const struct little *a, int64_t t, int64_t y
     return (int16_t)(v % 7 == 0 ? -1 : v);
 }
 
-static char little_root[256]; /* a directory, or "" for memory://little */
+static char little_root[256];  /* a directory, or "" for memory://little */
+static char little_served[64]; /* the URL at which the directory is served, or "" */
 
 static inline void little_path(const char *key, char *out, size_t n, bool make)
 {
@@ -144,7 +145,7 @@ static inline void little_write(const struct little *a)
 
 static inline const char *little_url(void)
 {
-    return *little_root ? little_root : "memory://little";
+    return *little_served ? little_served : *little_root ? little_root : "memory://little";
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "little.h"
+#include "served.h"
 
 static struct hr_error e;
 
@@ -624,6 +625,12 @@ int main(void)
     snprintf(little_root, sizeof little_root, "%s/headrace-loader-%d",
              getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", getpid());
     run_all();
+    int port = served_start(little_root);
+    check(port > 0);
+    served_flaky = true;
+    snprintf(little_served, sizeof little_served, "http://127.0.0.1:%d", port);
+    run_all();
+    *little_served = 0;
     snprintf(command, sizeof command, "rm -rf '%s'", little_root);
     if (system(command))
         return 1;
