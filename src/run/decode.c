@@ -111,12 +111,14 @@ static void count_masked(struct hr_batch *b)
 /* ---- failure and absence -------------------------------------------------------------------------------------------- */
 
 /* "t2m/c/17/0/0", or "(17, 0, 0) in shard t2m/c/1/0/0". */
-static void chunk_name(struct job *j, uint32_t i, struct buf *out)
+void decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n)
 {
+    struct buf name;
     const struct engine_chunk *c = &j->chunks[i];
     const struct array *x = j->driver->fixed.c.arrays[c->array];
     struct where where = {.key = ""};
     index_locate(j->driver, x, c->chunk, &where, NULL);
+    buf_init(&name);
     if (x->shard) {
         uint64_t rest = c->chunk, at[HR_MAX_DIMS];
         for (int d = x->ndim - 1; d >= 0; d--) {
@@ -124,23 +126,12 @@ static void chunk_name(struct job *j, uint32_t i, struct buf *out)
             rest /= x->grid[d];
         }
         for (int d = 0; d < x->ndim; d++)
-            buf_printf(out, "%s%" PRIu64, d ? ", " : "(", at[d]);
-        buf_puts(out, ") in shard ");
+            buf_printf(&name, "%s%" PRIu64, d ? ", " : "(", at[d]);
+        buf_puts(&name, ") in shard ");
     }
-    buf_puts(out, where.key);
-}
-
-static void name_failure(struct job *j, uint32_t i, const struct hr_error *why, struct hr_error *e,
-                         char *name, size_t n)
-{
-    struct buf text;
-    buf_init(&text);
-    chunk_name(j, i, &text);
-    *e = *why;
-    error_context(e, why->code, "chunk %s of %s", text.data ? text.data : "?",
-                  store_url(j->driver->fixed.c.store));
-    snprintf(name, n, "%s", text.data ? text.data : "?");
-    buf_dispose(&text);
+    buf_puts(&name, where.key);
+    snprintf(out, n, "%s", name.data ? name.data : "?");
+    buf_dispose(&name);
 }
 
 static bool can_be_masked(const struct driver *d, int code)
@@ -161,11 +152,12 @@ void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_
 {
     struct driver *d = j->driver;
     struct chunk_state *s = &j->states[i];
-    struct hr_error e;
+    struct hr_error e = *why;
     char name[DRIVER_NAME_BYTES];
     pool_put(d->fixed.pool, s->held.memory, s->held.bytes);
     s->held = (struct held){.kind = HELD_FAILED};
-    name_failure(j, i, why, &e, name, sizeof name);
+    decode_chunk_name(j, i, name, sizeof name);
+    error_context(&e, why->code, "chunk %s of %s", name, store_url(d->fixed.c.store));
     if (can_be_masked(d, why->code) && decode_collect(j, w, i, NULL) == 0) {
         scatter_fill(&w->scatter);
         mask_rows(j, i);

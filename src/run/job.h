@@ -155,6 +155,7 @@ void decode_stored(struct job *j, struct worker *w, uint32_t i, const void *data
 void decode_held(struct job *j, struct worker *w, uint32_t i);
 void decode_missing(struct job *j, struct worker *w, uint32_t i);
 void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_error *why);
+void decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n); /* for people */
 int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error *e);
 /* What was collected, from the items of the chunk at `items`. */
 int decode_items(struct job *j, struct worker *w, const void *items, struct hr_error *e);

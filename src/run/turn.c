@@ -299,13 +299,17 @@ static void job_larger(struct driver *d, struct job *j)
     struct hr_error e = {0};
     struct event v = {
         .kind = EVENT_LARGER, .job = j->number, .index = j->larger_index, .bytes = j->larger_bytes};
+    char name[DRIVER_NAME_BYTES];
+    decode_chunk_name(j, j->larger_index, name, sizeof name);
     decode_undo(j);
     int rc = engine_feed(d->turn.engine, &v, &e);
     job_free(d, j);
-    if (rc == HR_EBUDGET)
+    if (rc == HR_EBUDGET) {
+        error_context(&e, rc, "chunk %s of %s", name, store_url(d->fixed.c.store));
         d->turn.failure = e;
-    else if (rc < 0)
+    } else if (rc < 0) {
         break_down(d, &e);
+    }
 }
 
 static void job_news(struct driver *d, struct job *j)

@@ -395,6 +395,40 @@ static void missing_chunks_are_filled_counted_or_refused(void)
     little_write(&raw);
 }
 
+/* A chunk may take more room than any compressor needs: here by a skippable frame (RFC 8878 §3.1.2) behind it. */
+static void a_chunk_larger_than_expected_gets_a_larger_ticket(void)
+{
+    enum { PAD = 6000 };
+    char *object = calloc(1, PAD + 8192);
+    size_t n = little_chunk(&t2m, 3, 0, object, 8000);
+    uint32_t frame[2] = {0x184D2A50, PAD};
+    memcpy(object + n, frame, 8);
+    little_put("t2m/c/3/0/0", object, n + 8 + PAD);
+    free(object);
+    struct hr_samples *s = open_samples();
+    struct hr_loader_options o = HR_LOADER_OPTIONS;
+    o.n = 4;
+    o.memory = 8 << 20;
+    struct hr_loader *l = open_loader(s, &o);
+    check_eq(run_epoch(l, NULL), 47);
+    hr_loader_unref(l);
+    hr_samples_unref(s);
+    s = one_view("t2m");
+    struct hr_batch *b = NULL;
+    o.n = 1;
+    o.memory = 60000; /* its lane holds no such chunk */
+    l = open_loader(s, &o);
+    int rc;
+    for (int i = 0; (rc = hr_loader_next(l, 20000, &b, &e)) == 1; i++)
+        hr_batch_release(b);
+    check_eq(rc, HR_EBUDGET);
+    check_has(e.text, "chunk t2m/c/3/0/0 of ");
+    check_has(e.text, "memory=");
+    hr_loader_unref(l);
+    hr_samples_unref(s);
+    little_write(&t2m);
+}
+
 static void integers_have_no_nan_for_missing_chunks(void)
 {
     struct hr_samples *s = one_view("packed");
@@ -444,6 +478,64 @@ static void waits_end_by_timeout_interrupt_or_close(void)
     hr_loader_close(l);
     hr_loader_close(l);
     check_eq(hr_loader_next(l, -1, &b, &e), HR_ECLOSED);
+    hr_loader_unref(l);
+    hr_samples_unref(s);
+}
+
+static void set_stuck(bool stuck)
+{
+    __atomic_store_n(&served_stuck, stuck, __ATOMIC_RELAXED);
+}
+
+static void closing_does_not_wait_for_a_server(void)
+{
+    if (!*little_served)
+        SKIP("no server");
+    struct hr_samples *s = open_samples();
+    struct hr_loader_options o = HR_LOADER_OPTIONS;
+    struct hr_batch *b = NULL;
+    o.n = 4;
+    struct hr_loader *l = open_loader(s, &o);
+    check_eq(hr_loader_next(l, 20000, &b, &e), 1);
+    hr_batch_release(b);
+    must(hr_loader_rewind(l, &e));
+    set_stuck(true);
+    int rc = 1;
+    while (rc == 1 && (rc = hr_loader_next(l, 100, &b, &e)) == 1)
+        hr_batch_release(b);
+    check_eq(rc, HR_ETIMEOUT);
+    uint64_t start = clock_ns();
+    hr_loader_close(l);
+    check(clock_ns() - start < 100000000);
+    check_eq(hr_loader_next(l, -1, &b, &e), HR_ECLOSED);
+    hr_loader_unref(l);
+    check(clock_ns() - start < 200000000);
+    set_stuck(false);
+    hr_samples_unref(s);
+}
+
+static void *close_soon(void *l)
+{
+    usleep(30000);
+    hr_loader_close(l);
+    return NULL;
+}
+
+static void closing_wakes_a_waiting_consumer(void)
+{
+    if (!*little_served)
+        SKIP("no server");
+    struct hr_samples *s = open_samples();
+    struct hr_loader_options o = HR_LOADER_OPTIONS;
+    struct hr_batch *b = NULL;
+    pthread_t t;
+    o.n = 4;
+    struct hr_loader *l = open_loader(s, &o);
+    set_stuck(true);
+    check_eq(thread_start(&t, "closer", close_soon, l), 0);
+    check_eq(hr_loader_next(l, -1, &b, &e), HR_ECLOSED);
+    pthread_join(t, NULL);
+    set_stuck(false);
     hr_loader_unref(l);
     hr_samples_unref(s);
 }
@@ -610,8 +702,11 @@ static void run_all(void)
     RUN(a_bad_chunk_fails_its_batch_at_its_turn);
     RUN(a_bad_chunk_can_be_masked_instead);
     RUN(missing_chunks_are_filled_counted_or_refused);
+    RUN(a_chunk_larger_than_expected_gets_a_larger_ticket);
     RUN(integers_have_no_nan_for_missing_chunks);
     RUN(waits_end_by_timeout_interrupt_or_close);
+    RUN(closing_does_not_wait_for_a_server);
+    RUN(closing_wakes_a_waiting_consumer);
     RUN(reports_are_json_with_the_numbers);
     RUN(two_loaders_share_the_workers);
     RUN(an_archive_that_fits_is_not_read_again);

@@ -18,6 +18,7 @@ static char served_root[256];
 static int served_fd = -1;
 static unsigned served_count; /* atomic: requests */
 static bool served_flaky;     /* every 37th reply is a 503 */
+static bool served_stuck;     /* atomic: no replies */
 
 static inline bool served_send(int fd, const void *data, size_t n)
 {
@@ -38,6 +39,8 @@ static inline bool served_reply(int fd, const char *request)
     if (sscanf(request, "GET /%299[^ ?]", key) != 1 && strncmp(request, "GET / ", 6) != 0)
         return false;
     usleep(number * 7919 % 3000);
+    while (__atomic_load_n(&served_stuck, __ATOMIC_RELAXED))
+        usleep(1000);
     if (served_flaky && number % 37 == 0)
         return served_send(fd, "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", 40);
     snprintf(path, sizeof path, "%s/%s", served_root, key);
