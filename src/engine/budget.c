@@ -1,9 +1,10 @@
 /* A division is tried by adding up what it sets aside; the first that fits is taken. The sums use the very sizes that
  * engine_open then allocates (window_bytes, ring_bytes), so that `tables` is true to the byte.
  *
- * Below `comfortable` the choice is between re-reads: with n open batches a chunk whose rows go out over h batches is read
- * h / n times, a held one once. Which fraction can be held follows from what n batches leave. The estimate is coarse; it
- * only ranks divisions, and the results are the same under each (docs/design.md §4, push or hold). */
+ * Below `comfortable` the choice is between re-reads and jobs at once: with n open batches a chunk whose rows go out over h
+ * batches is read h / n times, a held one once; which fraction can be held, and how many tickets there are, follows from what
+ * n batches leave. The estimate is coarse; it only ranks divisions, and the results are the same under each
+ * (docs/design.md §4, push or hold). */
 #include "engine/budget.h"
 
 #include "base/mem.h"
@@ -21,13 +22,14 @@ struct divide { /* what stays the same over all tries */
     const struct footprint *f;
     const struct engine_config *c;
     uint64_t ahead, work, lane; /* the generous wishes */
+    uint64_t fresh;             /* bytes of chunks that a batch is the first to need, on average */
     uint64_t steps, per_batch;
 };
-struct
-try { /* one division */
+struct division { /* one division */
     bool push, keep;
     uint64_t max_open, ahead, window, slots;
     uint64_t lane, work, hold, tables;
+    uint64_t early; /* of hold: for chunks that are read ahead */
 };
 
 static uint64_t times(uint64_t a, uint64_t b)
@@ -52,7 +54,7 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static uint64_t entries_of(const struct divide *d, const struct try *t)
+static uint64_t entries_of(const struct divide *d, const struct division *t)
 {
     uint64_t window = times(t->window, d->per_batch);
     return least(plus(window, t->keep ? d->f->split_chunks : 0), d->f->chunks);
@@ -64,7 +66,7 @@ static uint64_t jobs_of(const struct engine_config *c)
 }
 
 /* Bytes of everything that is allocated at open. Saturates: an absurd window is then simply too large. */
-static uint64_t tables_of(const struct divide *d, const struct try *t)
+static uint64_t tables_of(const struct divide *d, const struct division *t)
 {
     uint64_t entries = entries_of(d, t), needs = times(t->window, d->per_batch),
              jobs = jobs_of(d->c);
@@ -78,14 +80,14 @@ static uint64_t tables_of(const struct divide *d, const struct try *t)
     return plus(sum, times(sizeof(uint32_t), t->slots));
 }
 
-static uint64_t sum_of(const struct divide *d, const struct try *t)
+static uint64_t sum_of(const struct divide *d, const struct division *t)
 {
     uint64_t sum = plus(t->tables, plus(t->lane, times(d->plan->batch_bytes, t->slots + 1)));
     return plus(sum, plus(t->work, t->hold));
 }
 
 /* The window may not take more than an eighth of the budget, as long as a batch of it is left. */
-static bool tables_fit(const struct try *t, uint64_t budget)
+static bool tables_fit(const struct division *t, uint64_t budget)
 {
     return t->tables != UINT64_MAX && (t->window <= 1 || t->tables <= budget / 8);
 }
@@ -110,9 +112,9 @@ static uint64_t blocks_twice(const struct divide *d, uint64_t window)
 enum way { WAY_KEEP, WAY_PUSH, WAY_PUSH_ONLY, WAY_HOLD };
 
 /* One of the comfortable divisions with `ahead` batches of read-ahead. */
-static struct try try_way(const struct divide *d, enum way way, uint64_t ahead, bool lean)
+static struct division try_way(const struct divide *d, enum way way, uint64_t ahead, bool lean)
 {
-    struct try t = {
+    struct division t = {
         .push = way == WAY_PUSH || way == WAY_PUSH_ONLY, .keep = way == WAY_KEEP, .ahead = ahead};
     uint64_t known = t.keep ? ahead : d->plan->horizon;
     t.max_open = least(t.push ? plus(d->plan->horizon, ahead) : ahead + 1, d->steps);
@@ -134,17 +136,17 @@ static struct try try_way(const struct divide *d, enum way way, uint64_t ahead, 
 }
 
 /* The smallest budget that a division can work with, the eighth of the tables included. */
-static uint64_t budget_of(const struct divide *d, const struct try *t)
+static uint64_t budget_of(const struct divide *d, const struct division *t)
 {
     return most(sum_of(d, t), t->window > 1 ? times(t->tables, 8) : 0);
 }
 
-static bool try_fits(const struct divide *d, const struct try *t, uint64_t budget)
+static bool try_fits(const struct divide *d, const struct division *t, uint64_t budget)
 {
     return tables_fit(t, budget) && sum_of(d, t) <= budget;
 }
 
-static bool comfortable_try(const struct divide *d, struct try *out, uint64_t budget)
+static bool comfortable_try(const struct divide *d, struct division *out, uint64_t budget)
 {
     const enum way ways[] = {WAY_KEEP, WAY_PUSH, WAY_HOLD, WAY_PUSH_ONLY};
     for (int last = 0; last < 2;
@@ -163,25 +165,25 @@ static uint64_t comfortable_of(const struct divide *d)
 {
     uint64_t best = UINT64_MAX;
     for (int way = d->c->keep ? WAY_KEEP : WAY_PUSH; way <= WAY_HOLD; way++) {
-        struct try t = try_way(d, (enum way)way, 1, true);
+        struct division t = try_way(d, (enum way)way, 1, true);
         if (way != WAY_PUSH_ONLY)
             best = least(best, budget_of(d, &t));
     }
     return best;
 }
 
-/* n open batches, the rest for jobs and held chunks. False when not even the batches fit. */
+/* n open batches and the widest window whose tables fit. False when not even the batches fit. */
 static bool constrained_try(const struct divide *d, uint64_t n, uint64_t lane, uint64_t budget,
-                            struct try *t)
+                            struct division *t)
 {
-    *t = (struct try){.max_open = n, .slots = n, .ahead = 1, .lane = lane};
+    *t = (struct division){.max_open = n, .slots = n, .ahead = 1, .lane = lane};
     uint64_t low = n, high = least(plus(n, d->plan->horizon), d->steps);
     t->window = low;
     t->tables = tables_of(d, t);
     if (!tables_fit(t, budget) || sum_of(d, t) > budget)
         return false;
-    while (low < high) { /* the widest window whose tables fit */
-        struct try wider = *t;
+    while (low < high) {
+        struct division wider = *t;
         wider.window = (low + high + 1) / 2;
         wider.tables = tables_of(d, &wider);
         if (tables_fit(&wider, budget) && sum_of(d, &wider) <= budget) {
@@ -191,43 +193,63 @@ static bool constrained_try(const struct divide *d, uint64_t n, uint64_t lane, u
             high = wider.window - 1;
         }
     }
-    uint64_t rest = budget - sum_of(d, t);
-    t->work = least(rest / 2, most(times(d->f->ticket, 2), d->work / 8));
-    t->hold = rest - t->work;
     return true;
 }
 
-/* Expected reads of a chunk, in 1/1024. One that is not held is read once for n batches of its life, but no more often than
- * it is needed. A single open batch is as bad as half of them again: reading then stops whenever
- * the consumer has not yet taken the last one. */
-static uint64_t reads_of(const struct divide *d, const struct try *t)
+/* What the batches leave: tickets for `jobs` jobs besides the one in the lane, the rest for held chunks, an eighth of it
+ * for those that are read ahead. */
+static void constrained_share(const struct divide *d, uint64_t rest, uint64_t jobs,
+                              struct division *t)
 {
-    uint64_t live = most(footprint_live(d->f, blocks_within(d, t->ahead + 1), 0), 1);
-    uint64_t held = t->hold >= live ? 1024 : (uint64_t)(1024.0 * (double)t->hold / (double)live);
+    t->work = least(times(jobs, d->f->ticket), rest);
+    t->hold = rest - t->work;
+    t->ahead = most(least(t->hold / 8 / d->fresh, d->ahead), 1);
+    t->early = least(times(t->ahead, d->fresh), t->hold / 8);
+}
+
+/* Expected reads of a chunk, in 1/1024. One that is not held is read once for n batches of its life, but no more often than
+ * it is needed. */
+static uint64_t reads_of(const struct divide *d, const struct division *t)
+{
+    uint64_t live = most(footprint_live(d->f, blocks_within(d, 2), 0), 1),
+             hold = t->hold - t->early;
+    uint64_t held = hold >= live ? 1024 : (uint64_t)(1024.0 * (double)hold / (double)live);
     uint64_t needs = times(d->steps, d->per_batch) / most(d->f->split_chunks, 1);
     uint64_t again =
         least(times(least(d->plan->horizon, d->steps), 1024) / t->max_open, times(needs, 1024));
-    again = most(again, 1024);
-    uint64_t reads = held + times(1024 - held, again) / 1024;
-    return t->max_open == 1 && d->steps > 1 ? reads + reads / 2 : reads;
+    return held + times(1024 - held, most(again, 1024)) / 1024;
 }
 
-static bool constrained_best(const struct divide *d, uint64_t budget, struct try *best)
+/* Time, in reads of the whole: fewer jobs at once than there is work for take longer. A single open batch costs half as
+ * much again: reading then stops whenever the consumer has not yet taken the last one. */
+static uint64_t cost_of(const struct divide *d, const struct division *t, uint64_t jobs,
+                        uint64_t wanted)
 {
-    uint64_t fewest = UINT64_MAX, n = 1;
-    for (;;) {
-        struct try t;
-        if (n > d->steps || (!constrained_try(d, n, d->lane, budget, &t) &&
-                             !constrained_try(d, n, d->f->ticket, budget, &t)))
+    uint64_t cost = times(reads_of(d, t), wanted) / (jobs + 1);
+    return t->max_open == 1 && d->steps > 1 ? cost + cost / 2 : cost;
+}
+
+static bool constrained_best(const struct divide *d, uint64_t budget, struct division *best)
+{
+    uint64_t least_cost = UINT64_MAX, wanted = d->c->workers + (d->c->remote ? d->c->fetches : 0);
+    for (uint64_t n = 1; n <= d->steps; n += n < 16 ? 1 : n / 8) {
+        struct division t;
+        if (!constrained_try(d, n, d->lane, budget, &t) &&
+            !constrained_try(d, n, d->f->ticket, budget, &t))
             break;
-        uint64_t reads = reads_of(d, &t);
-        if (reads <= fewest) {
-            fewest = reads;
-            *best = t;
+        uint64_t rest = budget - sum_of(d, &t);
+        for (uint64_t jobs = least(wanted - 1, rest / d->f->ticket);; jobs -= (jobs + 3) / 4) {
+            constrained_share(d, rest, jobs, &t);
+            uint64_t cost = cost_of(d, &t, jobs, wanted);
+            if (cost < least_cost) {
+                least_cost = cost;
+                *best = t;
+            }
+            if (!jobs)
+                break;
         }
-        n += n < 16 ? 1 : n / 8;
     }
-    return fewest != UINT64_MAX;
+    return least_cost != UINT64_MAX;
 }
 
 /* What reads and decodes would like to have in flight, and how many batches of new chunks that is. */
@@ -237,8 +259,8 @@ static void wishes(struct divide *d)
     uint64_t job = most(c->job_bytes, d->f->decoded);
     uint64_t flight = c->remote ? plus(times(c->fetches, d->f->decoded), times(c->workers, job))
                                 : times(2 * (uint64_t)c->workers, job);
-    uint64_t fresh = most(d->f->block_bytes / d->f->block_rows, 1);
-    uint64_t ahead = c->ahead ? c->ahead : flight / most(times(fresh, d->plan->rows), 1) + 2;
+    d->fresh = most(times(d->f->block_bytes / d->f->block_rows, d->plan->rows), 1);
+    uint64_t ahead = c->ahead ? c->ahead : flight / d->fresh + 2;
     uint64_t room = c->budget / 4 / most(d->plan->batch_bytes, 1);
     d->ahead = c->ahead ? ahead : most(least(least(ahead, MOST_AHEAD), room), 1);
     d->work = times(2 * (uint64_t)c->workers + (c->remote ? c->fetches : 0), d->f->ticket);
@@ -247,7 +269,7 @@ static void wishes(struct divide *d)
     d->lane = most(d->f->ticket, least(most(joined, times(2, d->f->ticket)), c->budget / 16));
 }
 
-static int refuse(const struct divide *d, const struct try *least_try, struct hr_error *e)
+static int refuse(const struct divide *d, const struct division *least_try, struct hr_error *e)
 {
     char budget[24], need[24], tables[24], lane[24], batch[24];
     return error_set(e, HR_EBUDGET,
@@ -265,8 +287,8 @@ static int refuse(const struct divide *d, const struct try *least_try, struct hr
                      error_bytes(batch, sizeof batch, d->plan->batch_bytes));
 }
 
-static int limits_check(const struct divide *d, const struct plan *p, const struct try *least_try,
-                        struct hr_error *e)
+static int limits_check(const struct divide *d, const struct plan *p,
+                        const struct division *least_try, struct hr_error *e)
 {
     if (d->steps >= NONE - MOST_WINDOW)
         return error_set(e, HR_EUNSUPPORTED, "an epoch of %llu batches: at most %u are supported",
@@ -289,7 +311,7 @@ int budget_divide(struct budget *b, const struct plan *p, const struct footprint
     struct divide d = {.plan = plan_facts(p), .f = f, .c = c, .per_batch = f->needs};
     d.steps = most(d.plan->steps, 1);
     wishes(&d);
-    struct try t = {.max_open = 1, .window = 1, .slots = 1, .lane = f->ticket};
+    struct division t = {.max_open = 1, .window = 1, .slots = 1, .lane = f->ticket};
     t.tables = tables_of(&d, &t);
     TRY(limits_check(&d, p, &t, e));
     uint64_t minimum = sum_of(&d, &t);
@@ -306,6 +328,7 @@ int budget_divide(struct budget *b, const struct plan *p, const struct footprint
                          .piece_bytes = job_piece_bytes(needs, entries),
                          .chunk_bytes = job_chunk_bytes(entries, c)};
     b->hold_cap = c->budget - sum_of(&d, &t) + t.hold;
+    b->early = t.early;
     b->facts = (struct engine_facts){.budget = c->budget,
                                      .minimum = minimum,
                                      .tables = t.tables,

@@ -23,6 +23,7 @@ struct budget {
     uint32_t idle;                     /* chunks kept without a known need, at most */
     uint64_t piece_bytes, chunk_bytes; /* of the rings that jobs carry */
     uint64_t hold_cap;
+    uint64_t early; /* of hold_cap: only for chunks that are read ahead of the open batches */
 };
 
 /* HR_EBUDGET with the numbers and the ways out when the budget is below the minimum. */

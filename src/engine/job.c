@@ -444,6 +444,13 @@ static bool fetched_next(struct engine *g, struct action *out)
     return true;
 }
 
+/* Reads never take the places that copies need. */
+static bool fetch_allowed(const struct engine *g)
+{
+    const struct jobs *j = &g->jobs;
+    return j->reads < j->limit && j->outstanding + 2 * g->config.workers < j->cap;
+}
+
 bool job_next(struct engine *g, struct action *out)
 {
     struct jobs *j = &g->jobs;
@@ -452,7 +459,7 @@ bool job_next(struct engine *g, struct action *out)
         return true;
     if (worker && fetched_next(g, out))
         return true;
-    if (j->spare == NONE || !(g->config.remote ? j->reads < j->limit : worker))
+    if (!(g->config.remote ? fetch_allowed(g) : worker))
         return false;
-    return read_next(g, out);
+    return j->spare != NONE && read_next(g, out);
 }
