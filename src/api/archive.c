@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+#include "api/runtime.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -18,6 +19,7 @@ struct hr_archive {
     atomic_int refs;
     pid_t owner;
     struct store *store;
+    bool remote; /* uses the network threads of the process */
     struct {
         pthread_mutex_t mutex;
         struct reader *reader;
@@ -105,9 +107,23 @@ static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
 static void free_archive(struct hr_archive *a)
 {
     store_unref(a->store);
+    if (a->remote)
+        runtime_net_done();
     reader_free(a->locked.reader);
     pthread_mutex_destroy(&a->locked.mutex);
     mem_free(a);
+}
+
+/* Stores that need the network share its threads; a path needs none. */
+static int open_store(struct hr_archive *a, const char *url, const char *options,
+                      struct hr_error *e)
+{
+    struct store_env env = {0};
+    if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+        return store_open(url, options, &a->store, e);
+    TRY(runtime_net(&env.net, e));
+    a->remote = true;
+    return store_open_with(url, options, &env, &a->store, e);
 }
 
 int hr_open(const char *url, const char *options, struct hr_archive **out, struct hr_error *e)
@@ -120,7 +136,7 @@ int hr_open(const char *url, const char *options, struct hr_archive **out, struc
     atomic_init(&a->refs, 1);
     a->owner = getpid();
     pthread_mutex_init(&a->locked.mutex, NULL);
-    int rc = store_open(url, options, &a->store, e);
+    int rc = open_store(a, url, options, e);
     if (rc >= 0 && !(a->locked.reader = reader_new(e)))
         rc = HR_ENOMEM;
     if (rc >= 0)
