@@ -16,15 +16,20 @@
 
 /* ---- opening --------------------------------------------------------------------------------------------------------- */
 
-/* Batches go past the cache when more of them are under way than the last-level cache holds. */
+#define CACHE_PER_CPU (4u << 20)
+
+/* Batches go past the cache when more of them are under way than it holds for us. Of a last-level cache that many cores
+ * share, as a virtual machine with few of them sees, no more than a core's usual part counts: writing 100 MB of open
+ * batches through a cache of 480 MB shared by a whole socket took 1.3 times as long as writing past it. */
 static bool batches_exceed_cache(const struct driver *d)
 {
-    uint64_t cache = 32u << 20;
+    uint64_t share = (uint64_t)thread_cpus() * CACHE_PER_CPU, cache = 32u << 20;
 #ifdef _SC_LEVEL3_CACHE_SIZE
     long size = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (size > 0)
         cache = (uint64_t)size;
 #endif
+    cache = share < cache ? share : cache;
     return d->fixed.c.layout->bytes * (d->fixed.facts.max_open + 2) > cache;
 }
 
