@@ -257,10 +257,8 @@ static int decode_chunk(struct job *j, struct worker *w, uint32_t i, const void 
 void decode_stored(struct job *j, struct worker *w, uint32_t i, const void *data, uint64_t n)
 {
     struct hr_error e = {0};
-    uint64_t start = clock_ns();
     if (decode_chunk(j, w, i, data, n, &e) < 0)
         decode_failed(j, w, i, &e);
-    j->counts.decode_ns += clock_ns() - start;
 }
 
 void decode_held(struct job *j, struct worker *w, uint32_t i)

@@ -515,6 +515,7 @@ void fetch_cancel_indexes(struct driver *d)
 void fetch_decode_run(struct task *t, struct worker *w)
 {
     struct job *j = (struct job *)t;
+    uint64_t start = clock_ns();
     for (uint32_t i = 0; i < j->n; i++) {
         const struct chunk_state *s = &j->states[i];
         if (s->fetched == FETCHED_BYTES)
@@ -524,6 +525,7 @@ void fetch_decode_run(struct task *t, struct worker *w)
         else
             decode_failed(j, w, i, s->data);
     }
+    j->counts.decode_ns = clock_ns() - start;
     job_buffers_free(j);
     if (j->driver->fixed.stream)
         codec_fence();

@@ -52,6 +52,7 @@ struct job {
     uint64_t compressed_bytes, decoded_bytes;
     struct {
         uint64_t read_bytes, decoded_bytes, read_ns, decode_ns, index_reads;
+        uint64_t reads, timed; /* of which read_ns is the time, so far */
     } counts;
     struct hr_error error; /* the first failure of a chunk */
     struct chunk_state states[];
@@ -108,6 +109,7 @@ struct driver {
         bool closing, dead;
         struct hr_error failure; /* the last one that could not be laid at a batch's door */
         struct driver_stats stats;
+        unsigned cold; /* jobs until reads count as warm again */
     } turn;
     struct {
         pthread_mutex_t mutex;
@@ -175,7 +177,8 @@ int index_locate_now(struct job *j, struct worker *w, const struct array *x, uin
                      struct where *out, struct hr_error *e);
 
 /* read.c, fetch.c */
-void read_run(struct task *t, struct worker *w); /* local: read, decode, scatter */
+void read_ahead_run(struct task *t, struct worker *w); /* local: have it read ahead, then queued */
+void read_run(struct task *t, struct worker *w);       /* local: read, decode, scatter */
 void fetch_start(struct job *j); /* remote, by the turn: ends in MESSAGE_FETCHED or _LARGER */
 void fetch_decode_run(struct task *t, struct worker *w);
 void fetch_cancel(struct job *j); /* by the turn */

@@ -10,7 +10,10 @@
 
 #include "base/mem.h"
 
-#define WARN_MISSING 32 /* chunks of an array probed before "all of them are missing" is said */
+#define COLD_NS          5u /* a byte, and more: the page cache does not have it */
+#define COLD_JOBS        64
+#define READ_AHEAD_LEAST (64u << 10) /* bytes of a chunk */
+#define WARN_MISSING     32 /* chunks of an array probed before "all of them are missing" is said */
 
 /* ---- messages ------------------------------------------------------------------------------------------------------------ */
 
@@ -230,6 +233,10 @@ static void count_job(struct driver *d, const struct job *j)
     s->read_ns += j->counts.read_ns;
     s->decode_ns += j->counts.decode_ns;
     s->index_reads += j->counts.index_reads;
+    if (j->counts.read_ns > COLD_NS * j->counts.read_bytes && j->counts.read_bytes)
+        d->turn.cold = COLD_JOBS;
+    else if (d->turn.cold)
+        d->turn.cold--;
     if (j->kind == ACTION_COPY)
         return;
     for (uint32_t i = 0; i < j->n; i++) {
@@ -451,6 +458,17 @@ static void fail_job(struct driver *d, const struct action *a, const struct hr_e
     feed(d, &v);
 }
 
+/* While files are slow, what waits for a worker is read ahead of it; for small ones the opening costs more than the reading. */
+static bool read_ahead_pays(const struct driver *d, const struct job *j)
+{
+    uint64_t stored = 0;
+    if (!d->turn.cold || !store_local(d->fixed.c.store))
+        return false;
+    for (uint32_t i = 0; i < j->n; i++)
+        stored += j->chunks[i].stored;
+    return stored / j->n >= READ_AHEAD_LEAST;
+}
+
 static void start_job(struct driver *d, const struct action *a)
 {
     struct hr_error e = {0};
@@ -472,7 +490,10 @@ static void start_job(struct driver *d, const struct action *a)
         return;
     }
     j->task.run = a->kind == ACTION_COPY ? copy_run : fetched ? fetch_decode_run : read_run;
-    workers_push(d->fixed.c.workers, &j->task, false);
+    bool ahead = j->task.run == read_run && read_ahead_pays(d, j);
+    if (ahead)
+        j->task.run = read_ahead_run;
+    workers_push(d->fixed.c.workers, &j->task, ahead);
 }
 
 static void act(struct driver *d, const struct action *a)
