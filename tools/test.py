@@ -23,12 +23,13 @@ ENV = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTE
 SHARED_CORPUS = ROOT.parent / "shared" / "corpus"
 
 
-def run(*command: object, env: dict[str, str] | None = None, quiet: bool = True) -> tuple[int, str]:
+def run(*command: object, env: dict[str, str] | None = None, show: bool = True) -> tuple[int, str]:
+    """Exit status and output of a command; the output is shown when it failed and `show` is set."""
     p = subprocess.run(
         [str(c) for c in command], cwd=ROOT, env={**ENV, **(env or {})}, text=True, errors="replace", check=False,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    if p.returncode or not quiet:
+    if p.returncode and show:
         sys.stdout.write(p.stdout[-20000:])
     return p.returncode, p.stdout
 
@@ -116,7 +117,7 @@ def corpus() -> tuple[int, int, int]:
     for extra in ([], ["--mem", "1024"]):
         _, out = run(
             sys.executable, SHARED_CORPUS / "check.py", "-q", "--only", "zarr2,zarr3", "--cmd", f"{cat} cat {{store}} {{array}}",
-            "--cf-cmd", f"{cat} cat --decode --dtype {{dtype}} {{store}} {{array}}", *extra, SHARED_CORPUS,
+            "--cf-cmd", f"{cat} cat --decode --dtype {{dtype}} {{store}} {{array}}", *extra, SHARED_CORPUS, show=False,
         )  # fmt: skip
         failed = re.findall(r"^FAIL (\S+)\n((?: {5}.*\n)*)", out, re.M)
         refused = [n for n, text in failed if re.search("pcodec|imagecodecs_tiff", text)]
@@ -171,6 +172,20 @@ def lint() -> tuple[int, int, int]:
     ).stdout.split()
     results = [
         run("clang-format-14", "--dry-run", "-Werror", *sources)[0],
+        run(
+            "cppcheck",
+            "-j2",
+            "--quiet",
+            "--error-exitcode=1",
+            "--enable=warning,portability",
+            "--std=c11",
+            "--inline-suppr",
+            "--suppress=missingInclude",
+            "-Iinclude",
+            "-Isrc",
+            "src",
+            "cli",
+        )[0],
         run("ruff", "check", ".")[0],
         run("ruff", "format", "--check", ".")[0],
         run("mypy", "-p", "headrace", env={"MYPYPATH": "python"})[0],

@@ -1,5 +1,6 @@
 #!/bin/sh
-# One abi3 wheel, installed into a clean environment and imported on every Python from 3.11 on that is found here.
+# One abi3 wheel, installed into a clean environment and imported on every Python from 3.11 on that is found
+# here, those of pyenv included.
 set -eu
 cd "$(dirname "$0")/.."
 rm -rf dist
@@ -8,7 +9,8 @@ wheel=$(ls dist/*.whl)
 echo "$wheel"
 tried=0
 for version in 3.11 3.12 3.13 3.14; do
-    python=$(command -v python$version || true)
+    python=$(ls -d "$HOME"/.pyenv/versions/$version.*/bin/python 2>/dev/null | tail -1)
+    [ -n "$python" ] || python=$(command -v python$version || true)
     if [ -z "$python" ] || ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
         echo "python$version: not here, not tried"
         continue

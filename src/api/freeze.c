@@ -66,7 +66,7 @@ int core_view_layout(const struct core *c, const struct view_spec *v, struct sam
             t->shape[t->ndim++] = whole ? (int64_t)x->shape[d] : v->dim[d].count;
         }
     }
-    uint64_t stride[HR_MAX_DIMS];
+    uint64_t stride[HR_MAX_DIMS] = {0};
     *items = 1;
     for (int d = t->ndim - 1; d > 0; d--) {
         stride[d] = *items;

@@ -230,7 +230,7 @@ static void run_join(struct engine *g, struct draft *d)
 {
     uint32_t from = d->n - 1, *draft = g->jobs.draft;
     const struct entry *n = table_entry(&g->window.table, draft[from]);
-    uint64_t low = n->chunk, high = n->chunk, run = stored_of(g, n);
+    uint64_t low = n->chunk, high = low, run = stored_of(g, n);
     uint64_t strides[2] = {1, g->footprint.arrays[n->array].stride};
     d->reads++;
     if (2 * run > g->config.join_bytes)

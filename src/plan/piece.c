@@ -195,6 +195,7 @@ void part_piece(const struct part *p, int64_t id, uint64_t chunk, uint64_t i, st
     o->to_offset = p->to_offset;
     for (int d = 0; d < p->ndim; d++) {
         const struct part_axis *x = &p->axis[d];
+        /* cppcheck-suppress uninitvar ; filled above when p->ragged */
         uint64_t stride = p->ragged ? ragged[d] : x->item_stride;
         if (d == p->sample) {
             piece_sample(p, id, chunk, stride, o);
