@@ -16,13 +16,15 @@
 #include "api/runtime.h"
 #include "base/mem.h"
 
-#define JOIN_LOCAL   (1u << 20)
-#define JOIN_REMOTE  (16u << 20)
-#define JOB_BYTES    (512u << 10) /* ≥ 150 µs of decoding at 3 GB/s */
-#define JOB_CHUNKS   64
-#define FETCHES      128
-#define INDEX_BYTES  (64u << 20)
-#define TABLES_SHARE 16 /* of the budget, at most, for indexes and for joined reads */
+#define JOIN_LOCAL    (1u << 20)
+#define JOIN_REMOTE   (16u << 20)
+#define JOB_BYTES     (512u << 10) /* ≥ 150 µs of decoding at 3 GB/s */
+#define JOB_CHUNKS    64
+#define FETCHES_MOST  128
+#define FETCHES_LEAST 16
+#define FLIGHT_BYTES  (64u << 20)
+#define INDEX_BYTES   (64u << 20)
+#define TABLES_SHARE  16 /* of the budget, at most, for indexes and for joined reads */
 
 /* ---- building -------------------------------------------------------------------------------------------------------- */
 
@@ -54,6 +56,17 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Requests in flight: many small ones, fewer large ones, whose bytes fill any pipe. */
+static uint32_t fetches_of(const struct wiring *w)
+{
+    uint64_t largest = 1;
+    for (int i = 0; i < w->samples->n_arrays; i++)
+        if (w->samples->arrays[i].bound > largest)
+            largest = w->samples->arrays[i].bound;
+    uint64_t n = FLIGHT_BYTES / largest;
+    return (uint32_t)(n < FETCHES_LEAST ? FETCHES_LEAST : least(n, FETCHES_MOST));
+}
+
 /* Memory besides the engine's own: the plan, indexes of shards, buffers of joined reads. */
 static void engine_configure(const struct wiring *w, const struct hr_loader_options *o,
                              const struct plan *plan, const struct store *store, unsigned workers,
@@ -70,7 +83,7 @@ static void engine_configure(const struct wiring *w, const struct hr_loader_opti
     g->tables =
         plan_facts(plan)->table_bytes + w->arena.total + w->samples->arena.total + c->index_bytes;
     g->tables += sharded && !remote ? workers * g->join_bytes : 0;
-    g->fetches = FETCHES;
+    g->fetches = fetches_of(w);
     g->job_bytes = JOB_BYTES;
     g->job_chunks = JOB_CHUNKS;
 }

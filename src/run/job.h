@@ -105,6 +105,7 @@ struct driver {
         size_t n_results;
         struct array_use *arrays;
         uint64_t start, epoch, step;
+        bool first;            /* the first batch since a start is not finished */
         bool running, pending; /* the engine is started; a start waits for it to become idle */
         bool closing, dead;
         struct hr_error failure; /* the last one that could not be laid at a batch's door */

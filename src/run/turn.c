@@ -13,6 +13,7 @@
 #define COLD_NS          5u /* a byte, and more: the page cache does not have it */
 #define COLD_JOBS        64
 #define READ_AHEAD_LEAST (64u << 10) /* bytes of a chunk */
+#define FIRST_FETCHES    32
 #define WARN_MISSING     32 /* chunks of an array probed before "all of them are missing" is said */
 
 /* ---- messages ------------------------------------------------------------------------------------------------------------ */
@@ -381,8 +382,20 @@ static int open_batch(struct driver *d, const struct action *a, struct hr_error 
     return 0;
 }
 
+/* Until the first batch is there, requests for later ones only take bandwidth from it. */
+static void limit_fetches(struct driver *d, bool first)
+{
+    uint32_t most = d->fixed.c.engine.fetches;
+    if (!d->fixed.remote)
+        return;
+    feed(d, &(struct event){.kind = EVENT_LIMIT,
+                            .limit = first && most > FIRST_FETCHES ? FIRST_FETCHES : most});
+}
+
 static void finish_batch(struct driver *d, const struct action *a)
 {
+    if (d->turn.first)
+        limit_fetches(d, d->turn.first = false);
     struct finished *f = d->turn.nodes[a->slot];
     d->turn.nodes[a->slot] = NULL;
     d->turn.slots->batches[a->slot] = NULL;
@@ -580,6 +593,7 @@ static void go_on_if_idle(struct driver *d)
     }
     d->turn.pending = false;
     d->turn.running = true;
+    limit_fetches(d, d->turn.first = true);
     if (engine_start(d->turn.engine, d->turn.epoch, d->turn.step, &e) < 0)
         break_down(d, &e);
     run_actions(d);
