@@ -53,6 +53,7 @@ struct waiter {
 };
 struct index_fetch { /* one index under way */
     struct task task;
+    int refs; /* atomic: the one who asks, and the reply */
     struct index_fetch *next;
     struct driver *driver;
     const struct array *array;
@@ -286,6 +287,14 @@ static void waited(struct job *j, uint32_t place, const struct hr_error *e)
         locate_all(j);
 }
 
+static void index_unref(struct index_fetch *x)
+{
+    if (__atomic_sub_fetch(&x->refs, 1, __ATOMIC_ACQ_REL))
+        return;
+    mem_free(x->data);
+    mem_free(x);
+}
+
 /* On a worker: decoding an index takes time that network threads do not have. */
 static void index_arrived(struct task *t, struct worker *w)
 {
@@ -314,8 +323,7 @@ static void index_arrived(struct task *t, struct worker *w)
         waited(v->job, v->place, rc < 0 ? &e : NULL);
         mem_free(v);
     }
-    mem_free(x->data);
-    mem_free(x);
+    index_unref(x);
 }
 
 static void *index_room(void *arg, uint64_t size)
@@ -334,21 +342,27 @@ static void index_done(void *arg, const struct store_result *result)
     workers_push(x->driver->fixed.c.workers, &x->task, true);
 }
 
-static void index_request(struct index_fetch *x)
+static void index_request(struct job *j, struct index_fetch *x)
 {
     struct driver *d = x->driver;
     struct store_sink sink = {index_room, x};
     struct store_range range = {x->where.need_offset, x->where.need_length};
     struct store_result failed = {0};
-    uint64_t ticket;
-    lock(d); /* keeps the reply's task from ending before the ticket is noted */
+    uint64_t ticket = 0;
+    x->refs = 2;
     failed.rc = store_start(d->fixed.c.store, x->where.key, range, &sink, index_done, x, &ticket,
                             &failed.error);
-    if (failed.rc >= 0)
-        x->ticket = ticket;
-    unlock(d);
-    if (failed.rc < 0)
+    if (failed.rc < 0) {
         index_done(x, &failed);
+    } else {
+        lock(d); /* the reply may be here already: a late cancel of its ticket does nothing */
+        x->ticket = ticket;
+        bool cancelled = j->fetch->shared.cancelled;
+        unlock(d);
+        if (cancelled)
+            store_cancel(d->fixed.c.store, ticket);
+    }
+    index_unref(x);
 }
 
 static struct index_fetch *find_index_locked(struct driver *d, const struct array *x,
@@ -391,7 +405,7 @@ static int ask_index(struct job *j, uint32_t place, const struct array *x,
     if (other)
         mem_free(mine);
     else
-        index_request(f);
+        index_request(j, f);
     return 0;
 }
 
