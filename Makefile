@@ -11,7 +11,7 @@ SUDO   := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 help:
 	@sed -n 's/^#   //p' Makefile
 	@echo "make quick    the fast part of the tests"
-	@echo "make install  library, headers, command line and Python package into .venv/"
+	@echo "make install  command line and Python package into .venv/"
 	@echo "make bench    the comparison with a bare C loop and other loaders"
 	@echo "make wheel    a wheel in dist/, tried on every Python found"
 	@echo "make fuzz     fuzz every parser for SECONDS (default 60) each"

@@ -11,7 +11,7 @@ static const char usage[] =
     "root. A field of a struct array is ARRAY.FIELD.\n\n"
     "  --decode        decode CF packing: scale_factor, add_offset, missing values → NaN\n"
     "  --dtype TYPE    as this type: f4, f8, float16, int32, …\n"
-    "  --options JSON  storage options, such as '{\"timeout\": 30}'\n";
+    "  --options JSON  storage options of a URL, such as '{\"connect_timeout\": 3}'\n";
 
 int command_cat(int argc, char **argv)
 {

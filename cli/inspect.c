@@ -16,7 +16,7 @@ static const char usage[] =
     "Shows what an archive holds: arrays with their dimensions, types, chunks and codecs.\n"
     "With ARRAY, that array or group in full, with its attributes. Reads metadata only.\n\n"
     "  --json          as JSON\n"
-    "  --options JSON  storage options, such as '{\"timeout\": 30}'\n";
+    "  --options JSON  storage options of a URL, such as '{\"connect_timeout\": 3}'\n";
 
 enum { LABEL, SHAPE, DTYPE, SIZE, CHUNKS, CODECS, N_COLUMNS };
 #define WIDEST 44

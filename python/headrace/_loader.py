@@ -175,13 +175,13 @@ class Loader:
 
         return dataset(self)
 
-    def numpy(self) -> Any:
-        """Iterate over dicts of numpy arrays."""
-        return (batch.numpy() for batch in self)
+    def numpy(self) -> Converted:
+        """An iterable of dicts of numpy arrays; each loop over it is one epoch of the loader."""
+        return Converted(self, "numpy")
 
-    def jax(self) -> Any:
-        """Iterate over dicts of jax arrays."""
-        return (batch.jax() for batch in self)
+    def jax(self) -> Converted:
+        """An iterable of dicts of jax arrays; each loop over it is one epoch of the loader."""
+        return Converted(self, "jax")
 
     def close(self) -> None:
         """Stop and let go of threads and memory. Idempotent; batches that are held stay valid."""
@@ -200,6 +200,26 @@ class Loader:
 
     def _repr_html_(self) -> str:
         return str(self.plan()._repr_html_())
+
+
+class Converted:
+    """A loader whose batches come out as dicts of a framework's arrays."""
+
+    __slots__ = ("_how", "loader")
+
+    def __init__(self, loader: Loader, how: str) -> None:
+        self.loader = loader
+        self._how = how
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Any:
+        for batch in self.loader:
+            yield getattr(batch, self._how)()
+
+    def __repr__(self) -> str:
+        return f"<{self._how} arrays of {self.loader!r}>"
 
 
 class Epoch:

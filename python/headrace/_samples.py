@@ -30,6 +30,7 @@ def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samp
         if not isinstance(view, View):
             raise TypeError(f"{name}={view!r}: a view is made by hr.view(…), or is the name of an array")
         _add_view(handle, name, view)
+    handle.count()  # freezes: what cannot be is an error here, not at the first use
     return Samples(handle, archive)
 
 

@@ -115,6 +115,17 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
     return 0;
 }
 
+/* A window that no sample can have, said by the view's name. */
+static int check_window(const struct core *c, const struct view_spec *v, struct hr_error *e)
+{
+    const struct dim_spec *steps = &v->dim[v->axis];
+    if (steps->count <= c->axis)
+        return 0;
+    return error_set(e, HR_EINVAL,
+                     "view %s takes %lld steps, but %s is only %lld long: no sample has them all",
+                     v->name, (long long)steps->count, c->along, (long long)c->axis);
+}
+
 static int freeze_locked(struct core *c, struct hr_error *e)
 {
     if (c->frozen)
@@ -123,8 +134,10 @@ static int freeze_locked(struct core *c, struct hr_error *e)
         return error_set(e, HR_EINVAL,
                          "no view given: say what a sample takes, such as x=hr.view(\"t2m\")");
     size_t parts = 0;
-    for (size_t i = 0; i < c->n_views; i++)
+    for (size_t i = 0; i < c->n_views; i++) {
+        TRY(check_window(c, c->views[i], e));
         parts += (size_t)c->views[i]->n_arrays;
+    }
     c->n_arrays = c->n_parts = 0;
     c->sources = arena_array(&c->arena, parts, sizeof *c->sources);
     c->arrays = arena_array(&c->arena, parts, sizeof *c->arrays);

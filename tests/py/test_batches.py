@@ -179,3 +179,8 @@ def test_remainders(climate: str) -> None:
     assert sizes["pad"] == [(4, 4), (4, 4), (4, 2)]
     assert sizes["short"] == [(4, 4), (4, 4), (2, 2)]
     assert sizes["wrap"] == [(4, 4), (4, 4), (4, 4)]
+
+
+def test_a_window_longer_than_the_axis_is_refused_at_once(climate: str) -> None:
+    with pytest.raises(hr.InvalidError, match="view x takes 201 steps, but time is only 60 long"):
+        hr.open(climate).samples(along="time", x=hr.view("t2m", time=hr.steps(-200, 0)))

@@ -74,6 +74,12 @@ def test_every_type_through_every_door(tmp_path: object, dtype: str) -> None:
         np.testing.assert_array_equal(tensor.torch().numpy(), data)
 
 
+def test_numpy_dicts_come_every_epoch(climate: str) -> None:
+    arrays = hr.open(climate).samples(along="time", x="t2m").batches(8, shuffle=True).numpy()
+    assert len(arrays) == 7
+    assert [sum(len(b["x"]) for b in arrays) for _ in range(2)] == [56, 56]
+
+
 def test_dlpack_protocol(climate: str) -> None:
     tensor = next(iter(hr.open(climate).samples(along="time", x="t2m").batches(4)))["x"]
     assert tensor.__dlpack_device__() == (1, 0)

@@ -689,6 +689,41 @@ static void everything_is_given_back(void)
     check_eq(settled(), before);
 }
 
+/* One allocation fails, whichever it is: an error that says so or no harm at all, and nothing is left behind. */
+static void any_failed_allocation_is_an_error_and_no_leak(void)
+{
+    struct hr_samples *s = open_samples();
+    struct hr_loader_options o = HR_LOADER_OPTIONS;
+    int64_t n = 0;
+    o.n = 5;
+    o.shuffle = HR_SHUFFLE_SPREAD;
+    o.memory = 1 << 20;
+    must(hr_samples_count(s, &n, &e));
+    uint64_t before = settled();
+    int failures = 0;
+    for (uint64_t at = 1; at < 700; at += 1 + at / 40) {
+        struct hr_loader *l = NULL;
+        struct hr_batch *b = NULL;
+        mem_fail_at(at, false);
+        int rc = hr_loader_open(s, &o, &l, &e);
+        for (int i = 0; rc >= 0 && i < 6; i++) {
+            rc = hr_loader_next(l, 20000, &b, &e);
+            if (rc == 1)
+                check(row_is_right(b, 0));
+            hr_batch_release(b);
+        }
+        mem_fail_at(0, false);
+        failures += rc < 0;
+        check(rc >= 0 || rc == HR_ENOMEM);
+        if (rc < 0 && rc != HR_ENOMEM)
+            printf("# allocation %d: %s\n", (int)at, e.text);
+        hr_loader_unref(l);
+    }
+    check(failures > 10);
+    check_eq(settled(), before);
+    hr_samples_unref(s);
+}
+
 static void run_all(void)
 {
     write_all();
@@ -712,6 +747,7 @@ static void run_all(void)
     RUN(an_archive_that_fits_is_not_read_again);
     RUN(a_forked_child_hears_so_and_can_open_anew);
     RUN(everything_is_given_back);
+    RUN(any_failed_allocation_is_an_error_and_no_leak);
 }
 
 int main(void)
