@@ -58,7 +58,6 @@ static int open_parts(struct driver *d, const struct driver_config *c, struct hr
         g->workers = workers_count(c->workers);
     TRY(engine_open(c->plan, g, &d->turn.engine, e));
     d->fixed.facts = *engine_facts(d->turn.engine);
-    d->turn.n_results = g->job_chunks;
     d->turn.results = mem_alloc(g->job_chunks);
     d->fixed.pool = c->pool ? pool_ref(c->pool) : pool_new(g->budget - d->fixed.facts.tables);
     d->index.cache = shard_cache_new(c->index_bytes);

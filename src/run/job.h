@@ -101,8 +101,7 @@ struct driver {
         size_t n_held;
         struct job **jobs;
         size_t n_jobs;
-        uint8_t *results; /* for EVENT_DONE */
-        size_t n_results;
+        uint8_t *results; /* for EVENT_DONE: engine.job_chunks of them */
         struct array_use *arrays;
         uint64_t start, epoch, step;
         bool first;            /* the first batch since a start is not finished */

@@ -174,6 +174,12 @@ static bool too_large(struct job *j, uint32_t i, uint64_t bytes)
     return true;
 }
 
+/* More stored bytes than any encoding of the chunk has: twice the decoded ones, and room for small chunks' headers. */
+static uint64_t absurd_size(const struct codec_chain *chain)
+{
+    return 2 * codec_chain_decoded_size(chain) + (64u << 10);
+}
+
 /* 0, 1 when the ticket is too small, or an error. */
 static int file_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint64_t base,
                       uint64_t n, struct hr_error *e)
@@ -189,6 +195,12 @@ static int file_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint6
         j->counts.decoded_bytes += size;
         return raw_chunk(j, w, i, fd, base, n, e);
     }
+    if (n > absurd_size(x->chain))
+        return error_set(e, HR_EDATA,
+                         "%" PRIu64 " stored bytes for a chunk of %" PRIu64
+                         " decoded ones: no encoding is that large; the object is damaged, or "
+                         "the array metadata is stale",
+                         n, codec_chain_decoded_size(x->chain));
     if (too_large(j, i, n))
         return 1;
     void *stored = job_compressed(j, j->chunks[i].stored);

@@ -425,10 +425,6 @@ static int grow_tables(struct driver *d, const struct action *a, struct hr_error
         return error_nomem(e, a->job, "the table of jobs");
     memset(d->turn.jobs + d->turn.n_jobs, 0, (cap - d->turn.n_jobs) * sizeof *d->turn.jobs);
     d->turn.n_jobs = cap;
-    cap = d->turn.n_results;
-    if (mem_grow((void **)&d->turn.results, &cap, a->n_chunks, 1))
-        return error_nomem(e, a->n_chunks, "results");
-    d->turn.n_results = cap;
     for (uint32_t i = 0; i < a->n_chunks; i++) {
         uint32_t hold = a->chunks[i].hold;
         cap = d->turn.n_held;
@@ -442,26 +438,28 @@ static int grow_tables(struct driver *d, const struct action *a, struct hr_error
     return 0;
 }
 
-static int job_new(struct driver *d, const struct action *a, struct hr_error *e)
+static struct job *job_new(struct driver *d, const struct action *a, struct hr_error *e)
 {
-    TRY(grow_tables(d, a, e));
     size_t size = sizeof(struct job) + a->n_chunks * sizeof(struct chunk_state);
-    struct job *j = mem_zalloc(size);
-    if (!j)
-        return error_nomem(e, size, "a job");
+    struct job *j = grow_tables(d, a, e) < 0 ? NULL : mem_zalloc(size);
+    if (!j) {
+        error_nomem(e, size, "a job");
+        return NULL;
+    }
     j->driver = driver_ref(d);
     j->number = a->job;
     j->n = a->n_chunks;
     d->turn.jobs[a->job] = j;
-    return 0;
+    return j;
 }
 
-/* There is no memory to even try: all chunks of the job have failed. */
+/* There is no memory to even try: all chunks of the job have failed; those of a fetch when they are to be decoded. */
 static void fail_job(struct driver *d, const struct action *a, const struct hr_error *e)
 {
     struct event v = {.kind = EVENT_DONE, .job = a->job};
-    if (a->n_chunks > d->turn.n_results) {
-        break_down(d, e);
+    if (a->kind == ACTION_FETCH) {
+        v.kind = EVENT_FETCHED;
+        feed(d, &v);
         return;
     }
     memset(d->turn.results, CHUNK_FAILED, a->n_chunks);
@@ -486,11 +484,14 @@ static void start_job(struct driver *d, const struct action *a)
 {
     struct hr_error e = {0};
     bool fetched = a->kind == ACTION_DECODE && d->fixed.remote;
-    if (!fetched && job_new(d, a, &e) < 0) {
+    struct job *j = !fetched                  ? job_new(d, a, &e)
+                    : a->job < d->turn.n_jobs ? d->turn.jobs[a->job]
+                                              : NULL;
+    if (!j) {
+        error_nomem(&e, a->n_chunks * sizeof(struct chunk_state), "a job");
         fail_job(d, a, &e);
         return;
     }
-    struct job *j = d->turn.jobs[a->job];
     j->kind = a->kind;
     j->fetched = false;
     j->chunks = a->chunks;

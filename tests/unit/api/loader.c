@@ -692,6 +692,7 @@ static void everything_is_given_back(void)
 /* One allocation fails, whichever it is: an error that says so or no harm at all, and nothing is left behind. */
 static void any_failed_allocation_is_an_error_and_no_leak(void)
 {
+    uint64_t before = settled();
     struct hr_samples *s = open_samples();
     struct hr_loader_options o = HR_LOADER_OPTIONS;
     int64_t n = 0;
@@ -699,7 +700,6 @@ static void any_failed_allocation_is_an_error_and_no_leak(void)
     o.shuffle = HR_SHUFFLE_SPREAD;
     o.memory = 1 << 20;
     must(hr_samples_count(s, &n, &e));
-    uint64_t before = settled();
     int failures = 0;
     for (uint64_t at = 1; at < 700; at += 1 + at / 40) {
         struct hr_loader *l = NULL;
@@ -720,8 +720,8 @@ static void any_failed_allocation_is_an_error_and_no_leak(void)
         hr_loader_unref(l);
     }
     check(failures > 10);
-    check_eq(settled(), before);
     hr_samples_unref(s);
+    check_eq(settled(), before);
 }
 
 static void run_all(void)
