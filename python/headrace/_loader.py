@@ -58,7 +58,7 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
         _positive("global_batch", o["global_batch"]),
         _choice("shuffle", o["shuffle"], _SHUFFLE),
         _choice("remainder", o["remainder"], _REMAINDER),
-        int(o["seed"] or 0) & (2**64 - 1),
+        _seed(o["seed"]),
         parse_bytes(o["memory"]),
         _positive("spread", o["spread"]),
         _positive("block", o["block"]),
@@ -72,6 +72,14 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
         sum(1 << i for i, value in enumerate(given) if value is not None),
     )
     return Loader(handle, samples)
+
+
+def _seed(value: Any) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value < 2**64:
+        raise ValueError(f"seed={value!r}: an integer from 0 to 2**64 - 1")
+    return int(value)
 
 
 def _positive(name: str, value: Any) -> int:

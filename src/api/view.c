@@ -123,6 +123,12 @@ static int add_view(struct core *c, const char *name, const char *const *arrays,
         TRY(archive_array(c->archive, arrays[i], &v->arrays[i], e));
         TRY(check_array(c, v, v->arrays[i], e));
     }
+    for (int d = 0; stack && d < v->arrays[0]->ndim; d++)
+        if (!strcmp(v->dims[d], stack))
+            return error_set(e, HR_EINVAL,
+                             "view %s: stack=\"%s\" is a dimension of its arrays already; give the "
+                             "new one another name",
+                             name, stack);
     v->dim[v->axis] = (struct dim_spec){.kind = SEL_SAMPLE, .count = 1, .step = 1};
     c->views[c->n_views++] = v;
     return 0;
@@ -197,13 +203,17 @@ static int set_dim(struct hr_samples *s, const char *view, const char *dim, bool
     return rc;
 }
 
+#define MOST_STEPS (INT64_C(1) << 40) /* far beyond any axis, far from overflow */
+
 int hr_view_steps(struct hr_samples *s, const char *view, const char *dim, int64_t first,
                   int64_t last, struct hr_error *e)
 {
-    if (last < first || last - first > INT32_MAX || first < -(INT64_C(1) << 40) ||
-        last > INT64_C(1) << 40)
+    if (last < first)
         return error_set(e, HR_EINVAL, "steps(%lld, %lld): the last step lies before the first",
                          (long long)first, (long long)last);
+    if (first < -MOST_STEPS || last > MOST_STEPS)
+        return error_set(e, HR_EINVAL, "steps(%lld, %lld): no axis is that long", (long long)first,
+                         (long long)last);
     return set_dim(s, view, dim, true,
                    (struct dim_spec){.kind = SEL_SAMPLE,
                                      .keep = last > first,
@@ -216,9 +226,11 @@ int hr_view_steps(struct hr_samples *s, const char *view, const char *dim, int64
 int hr_view_window(struct hr_samples *s, const char *view, const char *dim, int64_t n,
                    struct hr_error *e)
 {
-    if (n < 1 || n > INT32_MAX)
+    if (n < 1)
         return error_set(e, HR_EINVAL, "window(%lld): a window has at least one step",
                          (long long)n);
+    if (n > MOST_STEPS)
+        return error_set(e, HR_EINVAL, "window(%lld): no axis is that long", (long long)n);
     return set_dim(
         s, view, dim, true,
         (struct dim_spec){.kind = SEL_SAMPLE, .keep = true, .start = 1 - n, .count = n, .step = 1},

@@ -184,3 +184,30 @@ def test_remainders(climate: str) -> None:
 def test_a_window_longer_than_the_axis_is_refused_at_once(climate: str) -> None:
     with pytest.raises(hr.InvalidError, match="view x takes 201 steps, but time is only 60 long"):
         hr.open(climate).samples(along="time", x=hr.view("t2m", time=hr.steps(-200, 0)))
+
+
+def test_an_absurdly_large_chunk_is_masked_like_any_damaged_one(climate: str) -> None:
+    import pathlib
+
+    chunk = pathlib.Path(climate) / "t2m" / "c" / "1" / "0" / "0"
+    chunk.write_bytes(chunk.read_bytes() + bytes(200_000))
+    samples = hr.open(climate).samples(along="time", x="t2m")
+    with pytest.raises(hr.DataError, match="t2m/c/1/0/0"):
+        for _ in samples.batches(4):
+            pass
+    assert [b.valid.numpy().all() for b in samples.batches(4, on_error="mask")][:3] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: s.batches(4, seed=-1),
+        lambda s: s.batches(4, seed=2**64),
+        lambda s: s.batches(4, seed=1.5),
+        lambda s: s.archive.samples(along="time", x=hr.view("t2m", "u10", stack="lat")),
+        lambda s: s.archive.samples(along="time", x=hr.view("t2m", time=hr.window(2**50))),
+    ],
+)
+def test_arguments_that_make_no_sense_are_value_errors(climate: str, make: Any) -> None:
+    with pytest.raises(ValueError, match=r"seed=|already|no axis is that long"):
+        make(hr.open(climate).samples(along="time", x="t2m"))
