@@ -221,10 +221,9 @@ static int decode_and_scatter(struct job *j, struct worker *w, uint32_t i,
     struct scatter *s = &w->scatter;
     int as_runs = scatter_runs(s, e);
     TRY(as_runs);
-    if (as_runs && s->n_runs == 1 && s->runs[0].bytes == codec_chain_decoded_size(chain))
-        return codec_chain_decode(chain, w->codec, data, n, s->runs[0].to, e);
-    void *decoded = job_decoded(j);
-    if (!decoded)
+    bool whole = as_runs && s->n_runs == 1 && s->runs[0].bytes == codec_chain_decoded_size(chain);
+    void *decoded = whole ? NULL : job_decoded(j); /* in one piece: in place, without scratch */
+    if (!decoded && !whole)
         return error_nomem(e, j->decoded_bytes, "a decoded chunk");
     if (as_runs)
         return codec_chain_scatter(chain, w->codec, data, n, s->runs, s->n_runs, decoded,
