@@ -1,12 +1,14 @@
 /* Loaders: a plan, a driver that carries it out, and where the consumer is.
  *
- * The position belongs to the consumer: what it has received, not what is under way. Setting it (set_epoch, rewind, a
- * state) only notes it; the driver is sent there by the next call that wants a batch, so that positions can be set at no
- * cost. The end of an epoch is an answer of its own, after which the next epoch starts by itself. A failed batch is answered
- * again and again until the position is set anew: nothing is ever skipped in silence.
+ * The position belongs to the consumer: what it has received, not what is under way. Setting it
+ * (set_epoch, rewind, a state) only notes it; the driver is sent there by the next call that wants
+ * a batch, so that positions can be set at no cost. The end of an epoch is an answer of its own,
+ * after which the next epoch starts by itself. A failed batch is answered again and again until the
+ * position is set anew: nothing is ever skipped in silence.
  *
- * Chunks are kept over epochs (where the budget holds all of them) from the second epoch on: to fill fresh memory with them
- * costs a good part of an epoch, which is a waste where there is only one. */
+ * Chunks are kept over epochs (where the budget holds all of them) from the second epoch on: to
+ * fill fresh memory with them costs a good part of an epoch, which is a waste where there is only
+ * one. */
 #include "api/loader.h"
 
 #include <inttypes.h>
@@ -26,7 +28,7 @@
 #define INDEX_BYTES   (64u << 20)
 #define TABLES_SHARE  16 /* of the budget, at most, for indexes and for joined reads */
 
-/* ---- building -------------------------------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static int options_check(const struct hr_loader_options *o, struct hr_error *e)
 {
@@ -145,7 +147,7 @@ int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
     return rc;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, struct hr_loader **out,
                    struct hr_error *e)
@@ -280,7 +282,8 @@ void hr_loader_unref(struct hr_loader *l)
     mem_free(l);
 }
 
-/* From the second epoch on: a driver that keeps all chunks, if they fit. What cannot be had is done without. */
+/* From the second epoch on: a driver that keeps all chunks, if they fit. What cannot be had is done
+ * without. */
 static void keep_chunks(struct hr_loader *l)
 {
     struct wiring *w;
@@ -302,7 +305,7 @@ static void keep_chunks(struct hr_loader *l)
     }
 }
 
-/* ---- consuming ---------------------------------------------------------------------------------------------------------- */
+/* ---- consuming ------------------------------------------------------------------------------- */
 
 /* Errors after which the same call may go on. */
 static bool passes(int code)

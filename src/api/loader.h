@@ -1,5 +1,5 @@
-/* The loader as the files of api/ see it: loader.c (life and consumption), wiring.c (what the driver needs of samples),
- * loader_state.c (resuming), loader_report.c (plan and stats). */
+/* The loader as the files of api/ see it: loader.c (life and consumption), wiring.c (what the
+ * driver needs of samples), loader_state.c (resuming), loader_report.c (plan and stats). */
 #ifndef API_LOADER_H
 #define API_LOADER_H
 #include <pthread.h>

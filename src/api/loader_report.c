@@ -11,7 +11,7 @@
 #include "batch/convert.h"
 #include "plan/cost.h"
 
-/* ---- writing ------------------------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void key(struct buf *b, const char *name)
 {
@@ -61,7 +61,7 @@ static void put_item(struct buf *b, const char *text)
     buf_json_string(b, text, strlen(text));
 }
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------------ */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static void put_order(struct buf *b, const struct plan_facts *f)
 {
@@ -206,7 +206,7 @@ int hr_loader_plan_json(struct hr_loader *l, char **json, struct hr_error *e)
     return rc;
 }
 
-/* ---- what has happened ----------------------------------------------------------------------------------------------------- */
+/* ---- what has happened ----------------------------------------------------------------------- */
 
 static void put_reads(struct buf *b, const struct driver_stats *s)
 {

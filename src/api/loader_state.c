@@ -1,8 +1,9 @@
 /* Saving where the consumer is, and going on from there.
  *
- * A loader that restores takes from the state what it was not given; an explicit option that differs is refused by name.
- * Where that changes the order, or the batch is another one, plan and driver are built anew; the fingerprints are compared
- * with the new plan, so they see what was taken over. */
+ * A loader that restores takes from the state what it was not given; an explicit option that
+ * differs is refused by name. Where that changes the order, or the batch is another one, plan and
+ * driver are built anew; the fingerprints are compared with the new plan, so they see what was
+ * taken over. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* See runtime.h. One mutex guards everything here and is held for a few instructions. pthread_atfork takes it before a fork, so
- * that the child finds the state whole, and makes it anew there. */
+/* See runtime.h. One mutex guards everything here and is held for a few instructions.
+ * pthread_atfork takes it before a fork, so that the child finds the state whole, and makes it anew
+ * there. */
 #include "api/runtime.h"
 
 #include <stdio.h>
@@ -38,7 +39,8 @@ static void after_fork(void)
     pthread_mutex_unlock(&runtime.mutex);
 }
 
-/* The threads are the parent's. What they held is lost to the child: a bounded amount, once per fork. */
+/* The threads are the parent's. What they held is lost to the child: a bounded amount, once per
+ * fork. */
 static void in_child(void)
 {
     runtime.workers = NULL;
@@ -60,7 +62,7 @@ const uint32_t *runtime_process(void)
     return &runtime.process;
 }
 
-/* ---- configuration --------------------------------------------------------------------------------------------------- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
 int hr_configure(int workers, int net_threads, int io_threads, struct hr_error *e)
 {
@@ -106,7 +108,7 @@ uint64_t runtime_default_memory(void)
     return share < most ? share : most;
 }
 
-/* ---- threads ---------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 int runtime_workers(struct workers **out, struct hr_error *e)
 {
@@ -174,7 +176,7 @@ void runtime_net_done(void)
     net_unref(last);
 }
 
-/* ---- log lines ---------------------------------------------------------------------------------------------------------- */
+/* ---- log lines ------------------------------------------------------------------------------- */
 
 void runtime_log(int level, const char *text)
 {

@@ -1,8 +1,9 @@
 /* What a process has once: worker threads, network threads, log lines, and whether it was forked.
  *
- * The only mutable global of the library lives in runtime.c. Threads start with the first loader or remote archive that
- * needs them and end with the last. In a forked child the parent's threads and locks are forgotten, not used: objects
- * of the parent see that `*runtime_process()` has changed and answer HR_EFORK; new objects get threads of their own. */
+ * The only mutable global of the library lives in runtime.c. Threads start with the first loader or
+ * remote archive that needs them and end with the last. In a forked child the parent's threads and
+ * locks are forgotten, not used: objects of the parent see that `*runtime_process()` has changed
+ * and answer HR_EFORK; new objects get threads of their own. */
 #ifndef API_RUNTIME_H
 #define API_RUNTIME_H
 #include "run/workers.h"

@@ -1,7 +1,9 @@
-/* Samples → what planner and driver work from: arrays, parts with their conversions and fill items, tensors.
+/* Samples → what planner and driver work from: arrays, parts with their conversions and fill items,
+ * tensors.
  *
- * Here the packing of an array (format/cf.h) meets the type of the tensor: the chosen conversion, and what an absent chunk
- * becomes under `missing=`, are settled before anything is read, so that a loader that opens cannot fail on types. */
+ * Here the packing of an array (format/cf.h) meets the type of the tensor: the chosen conversion,
+ * and what an absent chunk becomes under `missing=`, are settled before anything is read, so that a
+ * loader that opens cannot fail on types. */
 #include <string.h>
 
 #include "api/archive.h"

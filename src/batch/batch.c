@@ -1,5 +1,5 @@
-/* See batch.h. The heap block holds struct, shapes, ids and valid in this order, so that the making of a batch costs two
- * look-ups in free lists and no page fault in steady state. */
+/* See batch.h. The heap block holds struct, shapes, ids and valid in this order, so that the making
+ * of a batch costs two look-ups in free lists and no page fault in steady state. */
 #include "batch/batch.h"
 #include "base/mem.h"
 

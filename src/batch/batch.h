@@ -1,12 +1,14 @@
 /* Batches: finished tensors that live exactly as long as somebody holds them.
  *
- * All tensors of a batch lie in one pool block, each on a 256-byte border; shapes, ids and validity lie in a small heap block
- * of their own. What every batch of a loader has alike (names, types, row sizes, offsets) is a shared, reference-counted
- * `batch_layout`. While a batch is being filled its memory belongs to the run room: workers write disjoint rows without a lock, and
- * only `filled` and `valid` may be touched by two of them (atomically). Once handed out it is immutable to the library.
+ * All tensors of a batch lie in one pool block, each on a 256-byte border; shapes, ids and validity
+ * lie in a small heap block of their own. What every batch of a loader has alike (names, types, row
+ * sizes, offsets) is a shared, reference-counted `batch_layout`. While a batch is being filled its
+ * memory belongs to the run room: workers write disjoint rows without a lock, and only `filled` and
+ * `valid` may be touched by two of them (atomically). Once handed out it is immutable to the
+ * library.
  *
- * The last reference may be let go on any thread, long after the loader, and after the interpreter that held it: that
- * calls the owner's `released` once and nothing else of the host's. */
+ * The last reference may be let go on any thread, long after the loader, and after the interpreter
+ * that held it: that calls the owner's `released` once and nothing else of the host's. */
 #ifndef BATCH_BATCH_H
 #define BATCH_BATCH_H
 #include <stdbool.h>

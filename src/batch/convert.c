@@ -1,10 +1,12 @@
-/* See convert.h. A run is at most three steps, each over a block that stays in the first-level cache:
+/* See convert.h. A run is at most three steps, each over a block that stays in the first-level
+ * cache:
  *
  *     items ─gather─► contiguous ─widen─► f32 ─cast or unpack─► f32 | f64 ─round─► f16 | bf16 ─► target
  *
- * of which the usual pairs need one. `via` names what the middle step yields: the target itself where one kernel goes all
- * the way; HR_F64 for packed values on the way to half precision, rounded to odd in between so that the result is as if
- * rounded once; HR_F32 where the value is exact in it anyway. */
+ * of which the usual pairs need one. `via` names what the middle step yields: the target itself
+ * where one kernel goes all the way; HR_F64 for packed values on the way to half precision, rounded
+ * to odd in between so that the result is as if rounded once; HR_F32 where the value is exact in it
+ * anyway. */
 #include "batch/convert.h"
 
 #include <math.h>
@@ -45,8 +47,9 @@ static bool is_number(enum hr_dtype t)
     return t >= HR_BOOL && t <= HR_F64;
 }
 
-/* value · scale is the same in float and in double-rounded-once: both factors have at most 24 bits, so the double product
- * is exact. An offset would be added to a rounded product in one and to the exact one in the other. */
+/* value · scale is the same in float and in double-rounded-once: both factors have at most 24 bits,
+ * so the double product is exact. An offset would be added to a rounded product in one and to the
+ * exact one in the other. */
 static bool single_is_exact(const struct convert *c)
 {
     bool scale_fits = (double)(float)c->scale == c->scale && isfinite(c->scale);
@@ -88,7 +91,7 @@ int convert_init(struct convert *c, struct hr_error *e)
     return 0;
 }
 
-/* ---- contiguous items -------------------------------------------------------------------------------------------- */
+/* ---- contiguous items ------------------------------------------------------------------------ */
 
 /* Kind `from` (no half type) to HR_F32, HR_F64 or an integer type. */
 static bool middle(const struct convert *c, enum hr_dtype from, void *to, const void *items,
@@ -142,7 +145,7 @@ static bool convert_block(const struct convert *c, void *to, const void *from, u
     return true;
 }
 
-/* ---- strides ------------------------------------------------------------------------------------------------------ */
+/* ---- strides --------------------------------------------------------------------------------- */
 
 #define STEP_LOOP(T)                                                                               \
     for (uint64_t i = 0; i < n; i++)                                                               \

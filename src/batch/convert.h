@@ -1,13 +1,15 @@
 /* Stored items → tensor items, run by run: casts, CF packing, plain copies, fills.
  *
- * A `convert` is made once per part of a plan: it chooses the kernels for its pair of types and for this processor, so
- * that nothing is decided per element. Kernels work on contiguous items; strided ones pass through a block that stays in
- * the first-level cache, and so do pairs that need two steps (half precision; several missing values).
+ * A `convert` is made once per part of a plan: it chooses the kernels for its pair of types and for
+ * this processor, so that nothing is decided per element. Kernels work on contiguous items; strided
+ * ones pass through a block that stays in the first-level cache, and so do pairs that need two
+ * steps (half precision; several missing values).
  *
- * Rules (they are docs/internals/scatter.md in short): packed values are computed in double, two roundings, and rounded
- * once to the target; single precision is used only where that provably gives the same bits. Integers keep their value or
- * the run reports that it could not; floats go to integers by truncation, under the same rule. Nothing here allocates.
- * Immutable once made; any number of threads. */
+ * Rules (they are docs/internals/scatter.md in short): packed values are computed in double, two
+ * roundings, and rounded once to the target; single precision is used only where that provably
+ * gives the same bits. Integers keep their value or the run reports that it could not; floats go to
+ * integers by truncation, under the same rule. Nothing here allocates. Immutable once made; any
+ * number of threads. */
 #ifndef BATCH_CONVERT_H
 #define BATCH_CONVERT_H
 #include <stdbool.h>
@@ -23,7 +25,8 @@ union convert_number { /* by the kind of `from`: signed, unsigned, float */
     double d;
 };
 struct convert {
-    /* Filled in by the caller. Items of types that are not numbers (times, structs, text) only move: from == to. */
+    /* Filled in by the caller. Items of types that are not numbers (times, structs, text) only
+     * move: from == to. */
     enum hr_dtype from, to;
     uint32_t from_item, to_item; /* bytes */
     bool scaled;
@@ -31,23 +34,23 @@ struct convert {
     int n_missing;        /* equal to one of these → NaN; NaN is missing as it stands */
     union convert_number missing[CONVERT_MAX_MISSING];
     /* Made by convert_init. */
-    bool plain;  /* bytes move as they are */
-    bool single; /* the single-precision path gives the same bits */
-    enum hr_dtype
-        via; /* what the arithmetic yields before the last rounding: to, HR_F32 or HR_F64 */
+    bool plain;        /* bytes move as they are */
+    bool single;       /* the single-precision path gives the same bits */
+    enum hr_dtype via; /* what the arithmetic yields: to, or HR_F32, HR_F64 before a rounding */
     const struct kernels *kernels;
 };
 
 /* HR_EINVAL: no such conversion (text to numbers, complex to real, packed values to integers). */
 int convert_init(struct convert *c, struct hr_error *e);
 
-/* Convert n items; steps in bytes. `stream`: the target is not read soon, write past the cache where it pays.
- * False: some value does not exist in the target type (the items are written all the same). */
+/* Convert n items; steps in bytes. `stream`: the target is not read soon, write past the cache
+ * where it pays. False: some value does not exist in the target type (the items are written all the
+ * same). */
 bool convert_run(const struct convert *c, void *to, int64_t to_step, const void *from,
                  int64_t from_step, uint64_t n, bool stream);
 
-/* One converted item of the fill value at `fill` (from_item bytes), or NaN, into `item` (16 bytes or to_item). False as
- * above, or NaN asked of a type that has none. */
+/* One converted item of the fill value at `fill` (from_item bytes), or NaN, into `item` (16 bytes
+ * or to_item). False as above, or NaN asked of a type that has none. */
 bool convert_fill(const struct convert *c, const void *fill, bool nan, void *item);
 /* n items of it. */
 void convert_repeat(const struct convert *c, void *to, int64_t to_step, const void *item,

@@ -1,5 +1,6 @@
-/* The conversion kernels for x86-64 processors with AVX2 and F16C (2013 on), chosen at run time: the rest of the library
- * stays baseline x86-64. The target is set by pragma so that one build description serves every file of the room. */
+/* The conversion kernels for x86-64 processors with AVX2 and F16C (2013 on), chosen at run time:
+ * the rest of the library stays baseline x86-64. The target is set by pragma so that one build
+ * description serves every file of the room. */
 #include "base/error.h"
 
 #if defined(__x86_64__)

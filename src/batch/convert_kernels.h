@@ -1,7 +1,7 @@
-/* Template: included once per instruction-set level with KERNEL(name) and LEVEL defined. The loops are plain C that the
- * compiler vectorises (with -fno-trapping-math; without it masks stay scalar, three times slower); only half
- * precision is written by hand, because compilers leave those loops scalar. -ffp-contract=off: a fused multiply-add would change last
- * bits against the reference. */
+/* Template: included once per instruction-set level with KERNEL(name) and LEVEL defined. The loops
+ * are plain C that the compiler vectorises (with -fno-trapping-math; without it masks stay scalar,
+ * three times slower); only half precision is written by hand, because compilers leave those loops
+ * scalar. -ffp-contract=off: a fused multiply-add would change last bits against the reference. */
 #include <math.h>
 #include <string.h>
 #include "batch/kernels.h"
@@ -186,7 +186,7 @@ SINGLE(u8)
 SINGLE(u16)
 SINGLE(f32)
 
-/* ---- half precision ---------------------------------------------------------------------------------------- */
+/* ---- half precision -------------------------------------------------------------------------- */
 
 static inline uint32_t KERNEL(bits_of)(float v)
 {
@@ -279,8 +279,9 @@ static void KERNEL(narrow_bf16)(uint16_t *restrict to, const float *restrict fro
     }
 }
 
-/* Rounded to odd: toward zero, then the last bit set if anything was lost. Whatever is rounded further to a type of at
- * least two bits less comes out as if rounded once (Boldo & Melquiond 2008). */
+/* Rounded to odd: toward zero, then the last bit set if anything was lost. Whatever is rounded
+ * further to a type of at least two bits less comes out as if rounded once (Boldo & Melquiond
+ * 2008). */
 static void KERNEL(odd_f32)(float *restrict to, const double *restrict from, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -292,7 +293,7 @@ static void KERNEL(odd_f32)(float *restrict to, const double *restrict from, uin
     }
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define CAST_ENTRY(F, T)  [INDEX_##T] = KERNEL(cast_##F##_##T)
 #define CAST_FLOAT_ROW(F) [INDEX_##F] = {CAST_ENTRY(F, f32), CAST_ENTRY(F, f64)}

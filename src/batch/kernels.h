@@ -1,5 +1,6 @@
-/* The table that one instruction-set level of convert_kernels.h fills: conversions of contiguous items. Each returns
- * false if a value did not fit; all are total (no undefined behaviour for any bits). */
+/* The table that one instruction-set level of convert_kernels.h fills: conversions of contiguous
+ * items. Each returns false if a value did not fit; all are total (no undefined behaviour for any
+ * bits). */
 #ifndef BATCH_KERNELS_H
 #define BATCH_KERNELS_H
 #include <stdbool.h>

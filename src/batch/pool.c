@@ -1,7 +1,8 @@
-/* See pool.h. Large blocks are mappings of their own; small ones are cut from *slabs*, mappings of one huge page for blocks of
- * one class. A class lists the slabs that have room, the one that got a block back last in front. The head of a slab takes its
- * first page and is found from a block by its address. A free block holds its list link in its own first bytes; they were
- * written before, so that touches no fresh page. Sizes above 2^47 are refused: no address space holds them. */
+/* See pool.h. Large blocks are mappings of their own; small ones are cut from *slabs*, mappings of
+ * one huge page for blocks of one class. A class lists the slabs that have room, the one that got a
+ * block back last in front. The head of a slab takes its first page and is found from a block by
+ * its address. A free block holds its list link in its own first bytes; they were written before,
+ * so that touches no fresh page. Sizes above 2^47 are refused: no address space holds them. */
 #include "batch/pool.h"
 #include <pthread.h>
 #include <stdbool.h>
@@ -43,7 +44,7 @@ struct pool {
     } synced;
 };
 
-/* ---- classes ----------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 /* Class c holds blocks of (16 + c mod 16) << (c / 16) sixteenths of the smallest block. */
 static uint64_t class_bytes(unsigned c)
@@ -68,7 +69,7 @@ static bool is_cut(const struct pool *p, uint64_t bytes)
     return p->cuts && bytes <= SLAB_MOST;
 }
 
-/* ---- slabs ------------------------------------------------------------------------------------- */
+/* ---- slabs ----------------------------------------------------------------------------------- */
 
 static struct slab *slab_of(void *block)
 {
@@ -122,7 +123,7 @@ static bool slab_give(struct pool_class *k, struct slab *s, void *block)
     return --s->used == 0;
 }
 
-/* ---- keeping within the cap -------------------------------------------------------------------- */
+/* ---- keeping within the cap ------------------------------------------------------------------ */
 
 static struct slab *unused_slab(const struct pool_class *k)
 {
@@ -153,7 +154,8 @@ static bool class_shrink_locked(struct pool *p, unsigned c)
     return true;
 }
 
-/* Unmap free memory until `more` bytes fit below the cap, or none is left; the classes not asked for longest go first. */
+/* Unmap free memory until `more` bytes fit below the cap, or none is left; the classes not asked
+ * for longest go first. */
 static void make_room_locked(struct pool *p, uint64_t more)
 {
     struct pool_stats *s = &p->synced.stats;
@@ -173,7 +175,7 @@ static void make_room_locked(struct pool *p, uint64_t more)
     }
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct pool *pool_new(uint64_t cap)
 {
@@ -214,7 +216,7 @@ void pool_unref(struct pool *p)
     mem_free(p);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------ */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* A block of what is free, or NULL. */
 static void *take_locked(struct pool *p, unsigned c, uint64_t bytes)

@@ -1,14 +1,16 @@
 /* Recycled buffers of one loader: batch tensors, decoded chunks, compressed chunks.
  *
- * A fresh page costs more than the copy that fills it, so memory is mapped once and then goes round: blocks are kept by size
- * class (sixteen steps a doubling, so at most 6 % of a block is slack), last in, first out, because the block let go last
- * is the one still in cache. Small blocks are cut from slabs of one huge page: thousands of held chunks would otherwise be thousands
- * of mappings. Used and free memory together stay within `cap`; to map a block of one class, free memory of the class
- * that was not asked for the longest is unmapped first. Only blocks in use can exceed the cap: batches that the consumer
- * keeps beyond what the ledger counts, never what the library holds of its own accord.
+ * A fresh page costs more than the copy that fills it, so memory is mapped once and then goes
+ * round: blocks are kept by size class (sixteen steps a doubling, so at most 6 % of a block is
+ * slack), last in, first out, because the block let go last is the one still in cache. Small blocks
+ * are cut from slabs of one huge page: thousands of held chunks would otherwise be thousands of
+ * mappings. Used and free memory together stay within `cap`; to map a block of one class, free
+ * memory of the class that was not asked for the longest is unmapped first. Only blocks in use can
+ * exceed the cap: batches that the consumer keeps beyond what the ledger counts, never what the
+ * library holds of its own accord.
  *
- * Reference counted: a delivered batch may outlive its loader. pool_close keeps blocks in use valid but unmaps whatever is
- * free and all that comes back later. Thread-safe. */
+ * Reference counted: a delivered batch may outlive its loader. pool_close keeps blocks in use valid
+ * but unmaps whatever is free and all that comes back later. Thread-safe. */
 #ifndef BATCH_POOL_H
 #define BATCH_POOL_H
 #include <stddef.h>
@@ -21,7 +23,8 @@ struct pool *pool_ref(struct pool *p);
 void pool_unref(struct pool *p);
 void pool_close(struct pool *p);
 
-/* A block of at least n bytes, page-aligned (≥ 256), contents undefined. NULL when the system gives no memory. */
+/* A block of at least n bytes, page-aligned (≥ 256), contents undefined. NULL when the system gives
+ * no memory. */
 void *pool_get(struct pool *p, size_t n);
 void pool_put(struct pool *p, void *block, size_t n); /* the n it was got with; NULL allowed */
 

@@ -1,5 +1,5 @@
-/* See scatter.h. Pieces are merged from the innermost dimension outward, so that a region which is contiguous on both
- * sides becomes one run however many dimensions it had. */
+/* See scatter.h. Pieces are merged from the innermost dimension outward, so that a region which is
+ * contiguous on both sides becomes one run however many dimensions it had. */
 #include "batch/scatter.h"
 #include "base/mem.h"
 #include "codec/dtype.h"
@@ -28,9 +28,10 @@ void scatter_clear(struct scatter *s)
     s->n_runs = 0;
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Dimension (count, from, to) outside of those already in *c, which lie innermost first for the time being. */
+/* Dimension (count, from, to) outside of those already in *c, which lie innermost first for the
+ * time being. */
 static void put_outside(struct scatter_copy *c, uint64_t count, int64_t from, int64_t to)
 {
     int last = c->ndim - 1;
@@ -97,7 +98,7 @@ int scatter_add_sample(struct scatter *s, const struct scatter_part *p, const st
     return 0;
 }
 
-/* ---- walking ------------------------------------------------------------------------------------------------------ */
+/* ---- walking --------------------------------------------------------------------------------- */
 
 /* The outer dimensions of a copy, one inner run after another. */
 struct walk {
@@ -152,7 +153,7 @@ void scatter_span(const struct scatter *s, uint64_t *first, uint64_t *end)
     *first = *first < *end ? *first : *end;
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 /* Bytes of the inner run, or 0 if the copy cannot be written as runs. */
 static uint64_t run_bytes(const struct scatter_copy *c)
@@ -228,7 +229,7 @@ int scatter_runs(struct scatter *s, struct hr_error *e)
     return join_runs(s);
 }
 
-/* ---- moving -------------------------------------------------------------------------------------------------------- */
+/* ---- moving ---------------------------------------------------------------------------------- */
 
 int scatter_from(const struct scatter *s, const void *decoded, bool stream, struct hr_error *e)
 {

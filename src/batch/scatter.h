@@ -1,16 +1,19 @@
 /* From one chunk to the rows of open batches: every piece that anybody wants of it, in one pass.
  *
- * A worker collects the pieces of a chunk (scatter_add), then moves them in the cheapest way that fits:
+ * A worker collects the pieces of a chunk (scatter_add), then moves them in the cheapest way that
+ * fits:
  *
- * - scatter_runs: all pieces are plain bytes in runs worth a copy of their own, none wanted twice. They become a sorted
- *   list of (byte range → place), with neighbours that stay neighbours joined, for a decoder or a `preadv` that puts them
- *   there itself. A chunk that is one whole piece is one run: decoded in place.
+ * - scatter_runs: all pieces are plain bytes in runs worth a copy of their own, none wanted twice.
+ *   They become a sorted list of (byte range → place), with neighbours that stay neighbours joined,
+ *   for a decoder or a `preadv` that puts them there itself. A chunk that is one whole piece is one
+ *   run: decoded in place.
  * - scatter_from: from the decoded chunk, cache-hot: strided copies and conversions.
  * - scatter_fill: the chunk does not exist.
  *
- * Pieces are kept in bytes with their dimensions merged as far as both sides allow. One `struct scatter` belongs to one worker
- * and is reused for chunk after chunk; it grows to the largest it met. Not thread-safe; targets of different chunks are
- * disjoint, so workers need no lock. See docs/internals/scatter.md. */
+ * Pieces are kept in bytes with their dimensions merged as far as both sides allow. One `struct
+ * scatter` belongs to one worker and is reused for chunk after chunk; it grows to the largest it
+ * met. Not thread-safe; targets of different chunks are disjoint, so workers need no lock. See
+ * docs/internals/scatter.md. */
 #ifndef BATCH_SCATTER_H
 #define BATCH_SCATTER_H
 #include "batch/convert.h"
@@ -20,10 +23,9 @@
 /* What does not change for a part of the plan. */
 struct scatter_part {
     struct convert convert; /* after convert_init */
-    uint64_t
-        from_step; /* bytes from item to item in the decoded chunk; more than an item in fields of structs */
-    uint64_t from_skip; /* … and the field's place */
-    const void *fill;   /* one tensor item: what absent chunks hold */
+    uint64_t from_step;     /* bytes from item to item in the decoded chunk: a field's struct … */
+    uint64_t from_skip;     /* … and the field's place in it */
+    const void *fill;       /* one tensor item: what absent chunks hold */
 };
 
 struct scatter_copy {

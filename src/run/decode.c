@@ -1,9 +1,11 @@
-/* The last stretch of a chunk: decoded, converted and scattered in one go, or filled where it does not exist, or failed.
+/* The last stretch of a chunk: decoded, converted and scattered in one go, or filled where it does
+ * not exist, or failed.
  *
- * Which way a chunk takes: held for later → decoded into memory of its own and copied from there; plain pieces that no two
- * rows share → the decoder writes the rows itself (in place, when the chunk is one piece); anything else → decoded to the
- * job's scratch and converted from there. All give the same bytes. Rows of different chunks are disjoint, so nothing
- * here locks; a batch's `filled`, `masked` and `valid` are the only things two workers may touch, with atomics. */
+ * Which way a chunk takes: held for later → decoded into memory of its own and copied from there;
+ * plain pieces that no two rows share → the decoder writes the rows itself (in place, when the
+ * chunk is one piece); anything else → decoded to the job's scratch and converted from there. All
+ * give the same bytes. Rows of different chunks are disjoint, so nothing here locks; a batch's
+ * `filled`, `masked` and `valid` are the only things two workers may touch, with atomics. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 #include "base/buf.h"
 #include "run/job.h"
 
-/* ---- buffers of a job ---------------------------------------------------------------------------------------------- */
+/* ---- buffers of a job ------------------------------------------------------------------------ */
 
 static uint64_t array_decoded(const struct driver *d, uint32_t array)
 {
@@ -49,7 +51,7 @@ void job_buffers_free(struct job *j)
     j->compressed_bytes = j->decoded_bytes = 0;
 }
 
-/* ---- pieces --------------------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
 {
@@ -108,7 +110,7 @@ static void count_masked(struct hr_batch *b)
     __atomic_add_fetch(&b->masked, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- failure and absence -------------------------------------------------------------------------------------------- */
+/* ---- failure and absence --------------------------------------------------------------------- */
 
 /* "t2m/c/17/0/0", or "(17, 0, 0) in shard t2m/c/1/0/0". */
 void decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n)
@@ -193,7 +195,7 @@ void decode_missing(struct job *j, struct worker *w, uint32_t i)
     s->held = (struct held){.kind = HELD_MISSING};
 }
 
-/* ---- decoding -------------------------------------------------------------------------------------------------------- */
+/* ---- decoding -------------------------------------------------------------------------------- */
 
 int decode_items(struct job *j, struct worker *w, const void *items, struct hr_error *e)
 {
@@ -237,8 +239,7 @@ static int decode_chunk(struct job *j, struct worker *w, uint32_t i, const void 
 {
     const struct engine_chunk *c = &j->chunks[i];
     const struct array *x = j->driver->fixed.c.arrays[c->array];
-    struct arena
-        arena; /* for the chain of a chunk with a shape of its own, under a rectilinear grid */
+    struct arena arena; /* for the chain of a chunk of its own shape (rectilinear grids) */
     if (!w->codec)
         return error_nomem(e, 0, "a decoder");
     TRY(decode_collect(j, w, i, e));

@@ -1,7 +1,8 @@
 /* Opening, closing and the consumer's side of a driver. The turn is in turn.c.
  *
- * One mutex covers what passes between threads: messages for the turn and finished batches for the consumer. A call of
- * driver_next that finds a batch takes it under that lock once, makes no system call, and leaves word for the turn. */
+ * One mutex covers what passes between threads: messages for the turn and finished batches for the
+ * consumer. A call of driver_next that finds a batch takes it under that lock once, makes no system
+ * call, and leaves word for the turn. */
 #include "run/turn.h"
 
 #include <stdarg.h>
@@ -14,13 +15,14 @@
 #define ASK_INTERRUPTED_NS 50000000ull
 #define EXPLAIN_NS         30000000000ull
 
-/* ---- opening --------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 #define CACHE_PER_CPU (4u << 20)
 
-/* Batches go past the cache when more of them are under way than it holds for us. Of a last-level cache that many cores
- * share, as a virtual machine with few of them sees, no more than a core's usual part counts: writing 100 MB of open
- * batches through a cache of 480 MB shared by a whole socket took 1.3 times as long as writing past it. */
+/* Batches go past the cache when more of them are under way than it holds for us. Of a last-level
+ * cache that many cores share, as a virtual machine with few of them sees, no more than a core's
+ * usual part counts: writing 100 MB of open batches through a cache of 480 MB shared by a whole
+ * socket took 1.3 times as long as writing past it. */
 static bool batches_exceed_cache(const struct driver *d)
 {
     uint64_t share = (uint64_t)thread_cpus() * CACHE_PER_CPU, cache = 32u << 20;
@@ -119,7 +121,8 @@ struct driver *driver_ref(struct driver *d)
     return d;
 }
 
-/* By the time the last reference goes the turn has let go of everything heavy; in a forked child nothing is touched. */
+/* By the time the last reference goes the turn has let go of everything heavy; in a forked child
+ * nothing is touched. */
 void driver_unref(struct driver *d)
 {
     if (d && !driver_foreign(d) && !__atomic_sub_fetch(&d->refs, 1, __ATOMIC_ACQ_REL))
@@ -168,7 +171,7 @@ void driver_log(struct driver *d, int level, const char *format, ...)
         d->fixed.c.log(level, text);
 }
 
-/* ---- the consumer ----------------------------------------------------------------------------------------------------- */
+/* ---- the consumer ---------------------------------------------------------------------------- */
 
 void driver_start(struct driver *d, uint64_t epoch, uint64_t step)
 {
@@ -281,7 +284,7 @@ int driver_next(struct driver *d, uint64_t deadline_ns, int (*interrupted)(void 
     return rc;
 }
 
-/* ---- reports ------------------------------------------------------------------------------------------------------------ */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 void driver_stats(struct driver *d, struct driver_stats *out)
 {

@@ -1,14 +1,16 @@
 /* One loader at work: the engine's actions made real, and finished batches handed to the consumer.
  *
- * There is no thread of its own. The engine is a state machine; whoever brings it news *turns* it: feeds the events,
- * carries out the actions that follow (all of them quick: get a buffer, queue a job, start a request). Jobs bring the
- * news, so it is nearly always the worker that has just finished one; it then goes on with the job it has caused, without
- * a switch of threads in between. Consumers and network threads never turn it: they leave a message, and a worker is asked
- * to look. Only one thread turns at a time; others leave their message with it.
+ * There is no thread of its own. The engine is a state machine; whoever brings it news *turns* it:
+ * feeds the events, carries out the actions that follow (all of them quick: get a buffer, queue a
+ * job, start a request). Jobs bring the news, so it is nearly always the worker that has just
+ * finished one; it then goes on with the job it has caused, without a switch of threads in between.
+ * Consumers and network threads never turn it: they leave a message, and a worker is asked to look.
+ * Only one thread turns at a time; others leave their message with it.
  *
- * Lifetime: reference counted. The owner, every outstanding job and every delivered batch hold a reference. driver_close
- * ends the work, whatever its state, without waiting: what cannot be interrupted (a running decode) finishes on memory it
- * holds, and the last of it lets everything go. See docs/internals/driver.md. */
+ * Lifetime: reference counted. The owner, every outstanding job and every delivered batch hold a
+ * reference. driver_close ends the work, whatever its state, without waiting: what cannot be
+ * interrupted (a running decode) finishes on memory it holds, and the last of it lets everything
+ * go. See docs/internals/driver.md. */
 #ifndef RUN_DRIVER_H
 #define RUN_DRIVER_H
 #include "batch/batch.h"
@@ -31,11 +33,11 @@ struct driver_config {
     bool mask;            /* chunks that cannot be had: mask their rows instead of failing */
     bool missing_is_error;
     void (*log)(int level, const char *text); /* any thread */
-    void (*release)(
-        void *arg); /* after the last use of arrays and parts; any thread, perhaps a worker */
+    /* After the last use of arrays and parts; on any thread, perhaps a worker. */
+    void (*release)(void *arg);
     void *arg;
-    const uint32_t
-        *process; /* changes in a forked child, where nothing of the driver may be touched */
+    /* Changes in a forked child, where nothing of the driver may be touched. */
+    const uint32_t *process;
 };
 
 struct driver;
@@ -46,15 +48,18 @@ void driver_unref(struct driver *d);
 void driver_close(struct driver *d); /* idempotent, any thread, does not wait */
 const struct engine_facts *driver_facts(const struct driver *d);
 
-/* Its buffers, for a successor (not a new reference); driver_pass_on: they stay when this driver ends. */
+/* Its buffers, for a successor (not a new reference); driver_pass_on: they stay when this driver
+ * ends. */
 struct pool *driver_pool(struct driver *d);
 void driver_pass_on(struct driver *d);
 
-/* Give up what is under way and go on at this step. Batches finished but not taken are dropped. Does not wait. */
+/* Give up what is under way and go on at this step. Batches finished but not taken are dropped.
+ * Does not wait. */
 void driver_start(struct driver *d, uint64_t epoch, uint64_t step);
 
-/* 1 and the next batch in order, or an error: the failure of a chunk that the batch needed, HR_ETIMEOUT at `deadline_ns`
- * (0: never), HR_ECLOSED, HR_ECANCELED when `interrupted` (may be NULL; asked every 50 ms) says so. */
+/* 1 and the next batch in order, or an error: the failure of a chunk that the batch needed,
+ * HR_ETIMEOUT at `deadline_ns` (0: never), HR_ECLOSED, HR_ECANCELED when `interrupted` (may be
+ * NULL; asked every 50 ms) says so. */
 int driver_next(struct driver *d, uint64_t deadline_ns, int (*interrupted)(void *), void *arg,
                 struct hr_batch **out, struct hr_error *e);
 
@@ -71,7 +76,8 @@ struct driver_stats {
 };
 void driver_stats(struct driver *d, struct driver_stats *out); /* any thread */
 
-/* Names of masked chunks, newest last, at most DRIVER_MASKED_NAMES; returns how many. Texts of `size` bytes each. */
+/* Names of masked chunks, newest last, at most DRIVER_MASKED_NAMES; returns how many. Texts of
+ * `size` bytes each. */
 #define DRIVER_MASKED_NAMES 64
 #define DRIVER_NAME_BYTES   160
 int driver_masked(struct driver *d, char (*names)[DRIVER_NAME_BYTES]);

@@ -2,12 +2,14 @@
  *
  *     locate ─► (indexes of shards first) ─► joined ranges ─► requests ─► FETCHED ─► a worker decodes
  *
- * Locating and starting are done by whoever has the job (the turn, or the worker that was handed an index) and never wait.
- * Buffers come from the pool within the job's ticket: what the chunks take is summed in `spent`, gaps of joined ranges
- * included, and a chunk that exceeds what the ticket covers of it ends the job with MESSAGE_LARGER (R1). Network threads
- * only get buffers and leave messages.
+ * Locating and starting are done by whoever has the job (the turn, or the worker that was handed an
+ * index) and never wait. Buffers come from the pool within the job's ticket: what the chunks take
+ * is summed in `spent`, gaps of joined ranges included, and a chunk that exceeds what the ticket
+ * covers of it ends the job with MESSAGE_LARGER (R1). Network threads only get buffers and leave
+ * messages.
  *
- * An index that several jobs wait for is requested once; the jobs hang on it as waiters, one per chunk. */
+ * An index that several jobs wait for is requested once; the jobs hang on it as waiters, one per
+ * chunk. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +82,7 @@ static void unlock(struct driver *d)
     pthread_mutex_unlock(&d->index.mutex);
 }
 
-/* ---- the end of a fetch ------------------------------------------------------------------------------------------------- */
+/* ---- the end of a fetch ---------------------------------------------------------------------- */
 
 static void fail_place(struct job *j, const struct place *p, const struct hr_error *e)
 {
@@ -131,9 +133,10 @@ void fetch_free(struct job *j)
     j->fetch = NULL;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* Stored sizes vary; in steps of a quarter of a doubling their buffers go round. Not beyond what the ticket covers. */
+/* Stored sizes vary; in steps of a quarter of a doubling their buffers go round. Not beyond what
+ * the ticket covers. */
 static uint64_t round_size(uint64_t size, uint64_t most)
 {
     uint64_t unit = size < 16 ? 4 : (uint64_t)1 << (61 - __builtin_clzll(size));
@@ -268,7 +271,7 @@ static void start_requests(struct job *j)
     one_less(j);
 }
 
-/* ---- indexes -------------------------------------------------------------------------------------------------------------- */
+/* ---- indexes --------------------------------------------------------------------------------- */
 
 static void locate_all(struct job *j);
 
@@ -409,7 +412,7 @@ static int ask_index(struct job *j, uint32_t place, const struct array *x,
     return 0;
 }
 
-/* ---- locating ------------------------------------------------------------------------------------------------------------- */
+/* ---- locating -------------------------------------------------------------------------------- */
 
 static void locate(struct job *j, uint32_t at)
 {
@@ -497,7 +500,7 @@ void fetch_start(struct job *j)
     locate_all(j);
 }
 
-/* ---- cancelling, decoding -------------------------------------------------------------------------------------------------- */
+/* ---- cancelling, decoding -------------------------------------------------------------------- */
 
 void fetch_cancel(struct job *j)
 {

@@ -1,5 +1,6 @@
-/* Where chunks lie. Arrays without shards answer from arithmetic alone and take no lock; the indexes of shards live in one
- * bounded cache of the driver, under a lock that is never held during a read. */
+/* Where chunks lie. Arrays without shards answer from arithmetic alone and take no lock; the
+ * indexes of shards live in one bounded cache of the driver, under a lock that is never held during
+ * a read. */
 #include "base/mem.h"
 #include "run/job.h"
 

@@ -1,7 +1,8 @@
-/* Private to the room: a job of the engine on its way through fetch, read and decode, and the driver it belongs to.
+/* Private to the room: a job of the engine on its way through fetch, read and decode, and the
+ * driver it belongs to.
  *
- * Fields are grouped by owner. A job belongs to the turn until it is queued, then to the one worker (or the network
- * requests) it was given to, then to the turn again once its message is taken. */
+ * Fields are grouped by owner. A job belongs to the turn until it is queued, then to the one worker
+ * (or the network requests) it was given to, then to the turn again once its message is taken. */
 #ifndef RUN_JOB_H
 #define RUN_JOB_H
 #include "format/shard.h"
@@ -43,8 +44,7 @@ struct job {
     uint32_t n;
     uint64_t ticket;
     const struct engine_chunk *chunks;
-    struct hr_batch *const
-        *slots; /* the table at the time of queueing: entries of open batches stay put */
+    struct hr_batch *const *slots; /* the table when it was queued: open batches stay put */
     uint32_t larger_index;
     uint64_t larger_bytes;
     struct fetch *fetch;        /* remote: requests and buffers; NULL otherwise */
@@ -67,8 +67,8 @@ struct finished { /* a batch on its way to the consumer, and the news that it wa
     struct hr_error error;
 };
 
-/* Batches by slot. Outgrown tables stay until the end: running jobs look batches up in the one they were queued with, where
- * theirs stay put. */
+/* Batches by slot. Outgrown tables stay until the end: running jobs look batches up in the one they
+ * were queued with, where theirs stay put. */
 struct slots {
     struct slots *outgrown;
     size_t n;
@@ -89,8 +89,7 @@ struct driver {
         struct pool *pool;
         const struct plan_config *config;
         struct engine_facts facts;
-        uint64_t decoded_max; /* of all arrays */
-        bool stream;          /* batches exceed the cache */
+        bool stream; /* batches exceed the cache */
         bool remote;
     } fixed;
     struct { /* by whoever turns */
@@ -166,7 +165,8 @@ void *job_decoded(struct job *j); /* scratch for a decoded chunk; NULL without m
 void *job_compressed(struct job *j, uint64_t bytes); /* grows; the contents are lost */
 void job_buffers_free(struct job *j);
 
-/* index.c: where a chunk lies, with the cache of shard indexes. 0 or READER_NEED (an index has to come first). */
+/* index.c: where a chunk lies, with the cache of shard indexes. WHERE_INDEX: an index has to come
+ * first. */
 int index_locate(struct driver *d, const struct array *x, uint64_t chunk, struct where *out,
                  struct hr_error *e);
 int index_feed(struct driver *d, const struct array *x, const struct where *w,

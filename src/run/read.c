@@ -1,9 +1,11 @@
-/* Local jobs: one worker opens, reads, decodes and scatters, chunk after chunk, with buffers it keeps for the whole job.
+/* Local jobs: one worker opens, reads, decodes and scatters, chunk after chunk, with buffers it
+ * keeps for the whole job.
  *
- * Uncompressed chunks need no buffer: `preadv` puts their runs into the rows. Inner chunks of shards are read in file
- * order, neighbours in one read of at most 1 MiB: local joining stops paying when the read leaves the second-level cache,
- * and a gap costs more to read than a second call once it exceeds 64 KiB (docs/internals/kernels.md §2). Stores that are not
- * directories but block all the same (memory, callbacks) take the same path through store_read.
+ * Uncompressed chunks need no buffer: `preadv` puts their runs into the rows. Inner chunks of
+ * shards are read in file order, neighbours in one read of at most 1 MiB: local joining stops
+ * paying when the read leaves the second-level cache, and a gap costs more to read than a second
+ * call once it exceeds 64 KiB (docs/internals/kernels.md §2). Stores that are not directories but
+ * block all the same (memory, callbacks) take the same path through store_read.
  *
  * A stored chunk larger than what the ticket allows for ends the job with MESSAGE_LARGER (R1). */
 #include <errno.h>
@@ -27,9 +29,10 @@ struct span {       /* one inner chunk in its shard */
     uint64_t shard, offset, length;
 };
 
-/* ---- times -------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
-/* Every eighth read of a job with many is timed: for small chunks the clock costs more than is known by it. */
+/* Every eighth read of a job with many is timed: for small chunks the clock costs more than is
+ * known by it. */
 static uint64_t read_begin(struct job *j)
 {
     return j->counts.reads++ % 8 == 0 || j->n <= 8 ? clock_ns() : 0;
@@ -52,7 +55,7 @@ static void job_timed(struct job *j, uint64_t start)
     j->counts.decode_ns = all > j->counts.read_ns ? all - j->counts.read_ns : 0;
 }
 
-/* ---- files ---------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int read_failed(struct hr_error *e, uint64_t at)
 {
@@ -129,7 +132,7 @@ static bool runs_are_worth_it(const struct scatter *s)
     return reads <= 1 || bytes / reads >= 16384;
 }
 
-/* ---- uncompressed chunks --------------------------------------------------------------------------------------------- */
+/* ---- uncompressed chunks --------------------------------------------------------------------- */
 
 static int raw_held(struct job *j, struct worker *w, uint32_t i, int fd, uint64_t base, uint64_t n,
                     struct hr_error *e)
@@ -163,7 +166,7 @@ static int raw_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint64
     return decode_items(j, w, decoded, e);
 }
 
-/* ---- one chunk in an open file --------------------------------------------------------------------------------------- */
+/* ---- one chunk in an open file --------------------------------------------------------------- */
 
 static bool too_large(struct job *j, uint32_t i, uint64_t bytes)
 {
@@ -174,7 +177,8 @@ static bool too_large(struct job *j, uint32_t i, uint64_t bytes)
     return true;
 }
 
-/* More stored bytes than any encoding of the chunk has: twice the decoded ones, and room for small chunks' headers. */
+/* More stored bytes than any encoding of the chunk has: twice the decoded ones, and room for small
+ * chunks' headers. */
 static uint64_t absurd_size(const struct codec_chain *chain)
 {
     return 2 * codec_chain_decoded_size(chain) + (64u << 10);
@@ -211,7 +215,7 @@ static int file_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint6
     return 0;
 }
 
-/* ---- chunks that are objects ------------------------------------------------------------------------------------------ */
+/* ---- chunks that are objects ----------------------------------------------------------------- */
 
 static int file_object(struct job *j, struct worker *w, uint32_t i, const char *key,
                        struct hr_error *e)
@@ -275,7 +279,7 @@ static int read_object(struct job *j, struct worker *w, uint32_t i, struct hr_er
     return read_range(j, w, i, where.key, (struct store_range){0}, e);
 }
 
-/* ---- inner chunks of shards -------------------------------------------------------------------------------------------- */
+/* ---- inner chunks of shards ------------------------------------------------------------------ */
 
 static int by_place(const void *a, const void *b)
 {
@@ -287,7 +291,8 @@ static int by_place(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Where the job's inner chunks lie; those that do not exist are filled at once. Returns how many spans there are. */
+/* Where the job's inner chunks lie; those that do not exist are filled at once. Returns how many
+ * spans there are. */
 static uint32_t find_spans(struct job *j, struct worker *w)
 {
     uint32_t n = 0;
@@ -317,7 +322,8 @@ static uint32_t find_spans(struct job *j, struct worker *w)
     return n;
 }
 
-/* How many spans one read takes, and its bytes. Uncompressed chunks go straight to their rows, each for itself. */
+/* How many spans one read takes, and its bytes. Uncompressed chunks go straight to their rows, each
+ * for itself. */
 static uint32_t join(const struct job *j, const struct span *spans, uint32_t n, uint64_t *bytes)
 {
     uint64_t end = spans[0].offset + spans[0].length;
@@ -412,9 +418,10 @@ static int open_and_read_shard(struct job *j, struct worker *w, const struct spa
     return rc > 0 ? rc : 0;
 }
 
-/* ---- ahead ---------------------------------------------------------------------------------------------- */
+/* ---- ahead ----------------------------------------------------------------------------------- */
 
-/* Ask the kernel for what the job is going to read, then queue the job. Failures will be met again, and told, there. */
+/* Ask the kernel for what the job is going to read, then queue the job. Failures will be met again,
+ * and told, there. */
 void read_ahead_run(struct task *t, struct worker *w)
 {
     struct job *j = (struct job *)t;
@@ -437,7 +444,7 @@ void read_ahead_run(struct task *t, struct worker *w)
     workers_push(d->fixed.c.workers, &j->task, false);
 }
 
-/* ---- the job ------------------------------------------------------------------------------------------------------------ */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static int read_chunks(struct job *j, struct worker *w)
 {

@@ -1,9 +1,10 @@
 /* The turn: news in, engine fed, actions carried out.
  *
- * Everything here runs on one thread at a time and is quick: buffers come from the pool, jobs go to the queue of the workers,
- * requests to the store. Nothing waits. What fails for lack of memory fails the batches concerned, or, where there is no
- * batch to fail, the loader until its next start (`broken`). Stopping: the engine takes no new work, requests are cancelled,
- * and when the last job is back its open batches are let go; then the next start, or the end. */
+ * Everything here runs on one thread at a time and is quick: buffers come from the pool, jobs go to
+ * the queue of the workers, requests to the store. Nothing waits. What fails for lack of memory
+ * fails the batches concerned, or, where there is no batch to fail, the loader until its next start
+ * (`broken`). Stopping: the engine takes no new work, requests are cancelled, and when the last job
+ * is back its open batches are let go; then the next start, or the end. */
 #include "run/turn.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@
 #define FIRST_FETCHES    32
 #define WARN_MISSING     32 /* chunks of an array probed before "all of them are missing" is said */
 
-/* ---- messages ------------------------------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 void turn_unlock(struct driver *d)
 {
@@ -61,7 +62,8 @@ void driver_news(struct job *j, enum message_kind kind, bool may_turn)
         turn(d);
 }
 
-/* The last reference of a batch is gone. Open batches that are given up have no owner and do not come here. */
+/* The last reference of a batch is gone. Open batches that are given up have no owner and do not
+ * come here. */
 void turn_released(struct batch_owner *o, struct hr_batch *b)
 {
     struct driver *d = (struct driver *)o;
@@ -118,7 +120,7 @@ static bool take_news(struct driver *d, struct news *m)
     return some;
 }
 
-/* ---- stopping ------------------------------------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static void job_free(struct driver *d, struct job *j)
 {
@@ -128,7 +130,8 @@ static void job_free(struct driver *d, struct job *j)
     driver_unref(d);
 }
 
-/* Jobs whose bytes wait for a worker end with the engine's stop; requests under way are cancelled and report. */
+/* Jobs whose bytes wait for a worker end with the engine's stop; requests under way are cancelled
+ * and report. */
 static void stop(struct driver *d)
 {
     engine_stop(d->turn.engine);
@@ -211,7 +214,7 @@ static void end(struct driver *d)
     d->turn.dead = true;
 }
 
-/* ---- what jobs report ------------------------------------------------------------------------------------------------------ */
+/* ---- what jobs report ------------------------------------------------------------------------ */
 
 static void warn_if_all_missing(struct driver *d, uint32_t array)
 {
@@ -335,7 +338,7 @@ static void job_news(struct driver *d, struct job *j)
     }
 }
 
-/* ---- actions --------------------------------------------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static int grow_slots(struct driver *d, uint32_t slot, struct hr_error *e)
 {
@@ -453,7 +456,8 @@ static struct job *job_new(struct driver *d, const struct action *a, struct hr_e
     return j;
 }
 
-/* There is no memory to even try: all chunks of the job have failed; those of a fetch when they are to be decoded. */
+/* There is no memory to even try: all chunks of the job have failed; those of a fetch when they are
+ * to be decoded. */
 static void fail_job(struct driver *d, const struct action *a, const struct hr_error *e)
 {
     struct event v = {.kind = EVENT_DONE, .job = a->job};
@@ -469,7 +473,8 @@ static void fail_job(struct driver *d, const struct action *a, const struct hr_e
     feed(d, &v);
 }
 
-/* While files are slow, what waits for a worker is read ahead of it; for small ones the opening costs more than the reading. */
+/* While files are slow, what waits for a worker is read ahead of it; for small ones the opening
+ * costs more than the reading. */
 static bool read_ahead_pays(const struct driver *d, const struct job *j)
 {
     uint64_t stored = 0;
@@ -533,7 +538,7 @@ static void act(struct driver *d, const struct action *a)
     }
 }
 
-/* ---- the turn -------------------------------------------------------------------------------------------------------------- */
+/* ---- the turn -------------------------------------------------------------------------------- */
 
 static void batch_taken(struct driver *d, struct finished *f)
 {

@@ -1,6 +1,7 @@
-/* See workers.h. A thread owns a reference to the memory of the pool besides those of the users: the users' count reaching
- * zero tells the threads to end once the queue is empty, the last of all frees it. If a thread cannot be started, those that run
- * do the work; if not even the first can, the pushing thread does it itself: slow, but it ends. */
+/* See workers.h. A thread owns a reference to the memory of the pool besides those of the users:
+ * the users' count reaching zero tells the threads to end once the queue is empty, the last of all
+ * frees it. If a thread cannot be started, those that run do the work; if not even the first can,
+ * the pushing thread does it itself: slow, but it ends. */
 #include "run/workers.h"
 #include "base/mem.h"
 

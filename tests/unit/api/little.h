@@ -1,5 +1,6 @@
-/* A little zarr v3 archive for the loader's tests, written by the test itself: arrays whose every item says where it stands, so
- * that a batch can be checked without a second reader. Goes to a directory or to memory://. */
+/* A little zarr v3 archive for the loader's tests, written by the test itself: arrays whose every
+ * item says where it stands, so that a batch can be checked without a second reader. Goes to a
+ * directory or to memory://. */
 #ifndef TESTS_LITTLE_H
 #define TESTS_LITTLE_H
 #include <sys/stat.h>

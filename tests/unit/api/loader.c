@@ -395,7 +395,8 @@ static void missing_chunks_are_filled_counted_or_refused(void)
     little_write(&raw);
 }
 
-/* A chunk may take more room than any compressor needs: here by a skippable frame (RFC 8878 §3.1.2) behind it. */
+/* A chunk may take more room than any compressor needs: here by a skippable frame (RFC 8878 §3.1.2)
+ * behind it. */
 static void a_chunk_larger_than_expected_gets_a_larger_ticket(void)
 {
     enum { PAD = 6000 };
@@ -689,7 +690,8 @@ static void everything_is_given_back(void)
     check_eq(settled(), before);
 }
 
-/* One allocation fails, whichever it is: an error that says so or no harm at all, and nothing is left behind. */
+/* One allocation fails, whichever it is: an error that says so or no harm at all, and nothing is
+ * left behind. */
 static void any_failed_allocation_is_an_error_and_no_leak(void)
 {
     uint64_t before = settled();

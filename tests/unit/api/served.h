@@ -1,6 +1,7 @@
-/* A little HTTP/1.1 server on loopback over a directory, so that tests of loaders also run over the asynchronous path: keep-alive,
- * ranges (also suffixes), 404, replies that arrive in another order than they were asked for, and now and then a 503. A thread per
- * connection; it ends with the process. */
+/* A little HTTP/1.1 server on loopback over a directory, so that tests of loaders also run over the
+ * asynchronous path: keep-alive, ranges (also suffixes), 404, replies that arrive in another order
+ * than they were asked for, and now and then a 503. A thread per connection; it ends with the
+ * process. */
 #ifndef TESTS_SERVED_H
 #define TESTS_SERVED_H
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-/* Conversions against a second, slow opinion: every pair of number types at every stride, packed values in double, half
- * precision by rounding in exact arithmetic. */
+/* Conversions against a second, slow opinion: every pair of number types at every stride, packed
+ * values in double, half precision by rounding in exact arithmetic. */
 #include <math.h>
 #include "batch/kernels.h"
 #include "codec/dtype.h"
@@ -26,9 +26,10 @@ static bool is_signed(enum hr_dtype t)
     return t >= HR_I8 && t <= HR_I64;
 }
 
-/* ---- the slow opinion ---------------------------------------------------------------------------------------------- */
+/* ---- the slow opinion ------------------------------------------------------------------------ */
 
-/* Nearest value with `bits` bits of significand and least exponent `low`, ties to even; infinite from `over` on. */
+/* Nearest value with `bits` bits of significand and least exponent `low`, ties to even; infinite
+ * from `over` on. */
 static double round_bits(double v, int bits, int low, double over)
 {
     if (!isfinite(v) || v == 0)
@@ -113,7 +114,7 @@ static __int128 type_max(enum hr_dtype t)
     return t == HR_BOOL ? 1 : ((__int128)1 << (bits - is_signed(t))) - 1;
 }
 
-/* ---- material ------------------------------------------------------------------------------------------------------ */
+/* ---- material -------------------------------------------------------------------------------- */
 
 static void put_float(enum hr_dtype t, double v, void *p)
 {
