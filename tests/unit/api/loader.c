@@ -703,7 +703,7 @@ static void any_failed_allocation_is_an_error_and_no_leak(void)
     o.memory = 1 << 20;
     must(hr_samples_count(s, &n, &e));
     int failures = 0;
-    for (uint64_t at = 1; at < 700; at += 1 + at / 40) {
+    for (uint64_t at = 1; at < 700; at += 1 + at / 12) {
         struct hr_loader *l = NULL;
         struct hr_batch *b = NULL;
         mem_fail_at(at, false);
