@@ -173,11 +173,26 @@ static bool finish_next(struct engine *g, struct action *out)
     return true;
 }
 
+/* Batches open no earlier than a chunk has to go into them: the fewer are open, the less memory is ever written to, and
+ * memory written for the first time costs more than the copy. So the next one opens within the read-ahead, or when a chunk
+ * that a batch within it is the first to need is needed there, too. */
+static bool open_wanted(struct engine *g)
+{
+    struct window *w = &g->window;
+    uint32_t ahead = w->front + g->budget.facts.ahead;
+    if (w->open_end <= ahead)
+        return true;
+    for (uint32_t step = w->front; step <= ahead; step++)
+        if (window_batch(w, step)->late.head != NONE)
+            return true;
+    return false;
+}
+
 static bool open_next(struct engine *g, struct action *out)
 {
     struct window *w = &g->window;
     const struct ledger *l = &g->ledger;
-    if (l->open >= g->budget.facts.max_open || l->open + l->finished >= l->slots)
+    if (l->open >= g->budget.facts.max_open || l->open + l->finished >= l->slots || !open_wanted(g))
         return false;
     if (w->open_end == w->end && !window_plan(w))
         return false;
