@@ -260,7 +260,7 @@ static void wishes(struct divide *d)
     uint64_t flight = c->remote ? plus(times(c->fetches, d->f->decoded), times(c->workers, job))
                                 : times(2 * (uint64_t)c->workers, job);
     d->fresh = most(times(d->f->block_bytes / d->f->block_rows, d->plan->rows), 1);
-    uint64_t ahead = c->ahead ? c->ahead : flight / d->fresh + 2;
+    uint64_t ahead = c->ahead ? c->ahead : most((flight - 1) / d->fresh + 1, 2);
     uint64_t room = c->budget / 4 / most(d->plan->batch_bytes, 1);
     d->ahead = c->ahead ? ahead : most(least(least(ahead, MOST_AHEAD), room), 1);
     d->work = times(2 * (uint64_t)c->workers + (c->remote ? c->fetches : 0), d->f->ticket);

@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "engine/inside.h"
 
+#define ENOUGH_FINISHED 2 /* batches that wait for the consumer */
+
 static int config_check(const struct engine_config *c, struct hr_error *e)
 {
     if (!c->workers || !c->job_chunks || (c->remote && !c->fetches) || c->workers > 4096 ||
@@ -175,14 +177,17 @@ static bool finish_next(struct engine *g, struct action *out)
 
 /* Batches open no earlier than a chunk has to go into them: the fewer are open, the less memory is ever written to, and
  * memory written for the first time costs more than the copy. So the next one opens within the read-ahead, or when a chunk
- * that a batch within it is the first to need is needed there, too. */
+ * that a batch within it is the first to need is needed there, too. A consumer that leaves batches lying is read ahead for
+ * by as much less. */
 static bool open_wanted(struct engine *g)
 {
     struct window *w = &g->window;
-    uint32_t ahead = w->front + g->budget.facts.ahead;
-    if (w->open_end <= ahead)
+    uint32_t ahead = g->budget.facts.ahead, lying = (uint32_t)g->ledger.finished;
+    if (lying > ENOUGH_FINISHED)
+        ahead -= lying - ENOUGH_FINISHED < ahead ? lying - ENOUGH_FINISHED : ahead;
+    if (w->open_end - w->front <= ahead)
         return true;
-    for (uint32_t step = w->front; step <= ahead; step++)
+    for (uint32_t step = w->front; step <= w->front + ahead; step++)
         if (window_batch(w, step)->late.head != NONE)
             return true;
     return false;
