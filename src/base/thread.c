@@ -124,6 +124,11 @@ static unsigned affinity_cpus(void)
     return online > 0 ? (unsigned)online : 1;
 }
 
+void thread_yield(void)
+{
+    sched_yield();
+}
+
 unsigned thread_cpus(void)
 {
     unsigned affinity = affinity_cpus(), quota = limits_cpus("");

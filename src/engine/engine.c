@@ -145,6 +145,7 @@ int engine_start(struct engine *g, uint64_t epoch, uint64_t step, struct hr_erro
     engine_stop(g);
     TRY(window_seek(&g->window, epoch, step, e));
     g->epoch = epoch;
+    g->begin = (uint32_t)step;
     g->running = true;
     g->steady = g->late_clean = false;
     stats_note(g);

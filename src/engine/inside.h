@@ -24,6 +24,7 @@ struct engine {
     struct jobs jobs;
     struct engine_stats stats;
     uint64_t epoch;
+    uint32_t begin;      /* the step started at: nothing may delay its batch */
     uint32_t *slot_step; /* by slot: the open batch's step; SLOT_FREE; SLOT_FINISHED */
     bool running;        /* between start and stop */
     bool steady;         /* the window was full once since the start */

@@ -192,7 +192,8 @@ static bool draft_add(struct engine *g, struct draft *d, uint32_t entry, enum mo
     return true;
 }
 
-/* Add the chunk if it is pending and as eligible as the ones the job was formed for. */
+/* Add the chunk if it is pending and as eligible as the ones the job was formed for. Until the first batch since the start
+ * is finished, neighbours that only later ones need would be decoded before it. */
 static bool neighbour_add(struct engine *g, struct draft *d, uint32_t array, uint64_t chunk,
                           uint64_t *run)
 {
@@ -204,6 +205,7 @@ static bool neighbour_add(struct engine *g, struct draft *d, uint32_t array, uin
     uint64_t stored = stored_of(g, n);
     if (*run + stored > g->config.join_bytes ||
         (d->pool == POOL_LANE && n->first != g->window.front) ||
+        (g->window.front == g->begin && n->first > d->first) ||
         (n->list != LIST_NONE && !needs_known(g, n->first)))
         return false;
     if (n->list == LIST_READY)

@@ -104,6 +104,7 @@ struct driver {
         struct array_use *arrays;
         uint64_t start, epoch, step;
         bool first;            /* the first batch since a start is not finished */
+        bool woke;             /* the consumer, in this round of the turn */
         bool running, pending; /* the engine is started; a start waits for it to become idle */
         bool closing, dead;
         struct hr_error failure; /* the last one that could not be laid at a batch's door */

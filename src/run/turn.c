@@ -414,8 +414,10 @@ static void finish_batch(struct driver *d, const struct action *a)
     } else {
         *(d->synced.finished ? &d->synced.last_finished->next : &d->synced.finished) = f;
         d->synced.last_finished = f;
-        if (d->synced.waiting)
+        if (d->synced.waiting) {
             pthread_cond_signal(&d->synced.ready);
+            d->turn.woke = true;
+        }
     }
     pthread_mutex_unlock(&d->synced.mutex);
 }
@@ -605,9 +607,12 @@ static void go_on_if_idle(struct driver *d)
     run_actions(d);
 }
 
+/* Whoever wakes the consumer steps aside once: where workers keep all processors busy, it would
+ * otherwise wait out a time slice of theirs with its batch ready. */
 void turn(struct driver *d)
 {
     struct news m;
+    bool woke = false;
     driver_ref(d);
     while (take_news(d, &m)) {
         take_in(d, &m);
@@ -615,6 +620,10 @@ void turn(struct driver *d)
         go_on_if_idle(d);
         if (!d->turn.dead)
             d->turn.stats.engine = *engine_stats(d->turn.engine);
+        woke |= d->turn.woke;
+        d->turn.woke = false;
     }
     driver_unref(d);
+    if (woke)
+        thread_yield();
 }

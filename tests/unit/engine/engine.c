@@ -51,20 +51,48 @@ static void a_fetch_reserves_all_its_chunks_at_once(void)
     engine_free(g);
 }
 
-static void pending_neighbours_join_in_ascending_order(void)
+/* Global shuffle of single chunks, all batches open: everything may be read. */
+static const struct tiny scattered = {
+    .samples = 40, .chunk = 1, .rows = 8, .shuffle = HR_SHUFFLE_GLOBAL};
+
+static void nothing_delays_the_first_batch(void)
 {
-    struct tiny t = {.samples = 40, .chunk = 1, .rows = 8, .shuffle = HR_SHUFFLE_GLOBAL};
     struct engine_config c = tiny_config(1u << 30);
     c.join_bytes = 1u << 20;
     c.ahead = 5;
-    struct engine *g = tiny_engine(t, &c); /* all batches open: everything may be read */
-    struct action a = job_of_kind(g, ACTION_DECODE);
-    check_eq(a.n_chunks, 8); /* job_chunks */
+    struct engine *g = tiny_engine(scattered, &c);
+    uint32_t read = 0, first = 0;
+    for (struct action a; read < 8; read += a.n_chunks, first++) {
+        a = job_of_kind(g, ACTION_DECODE);
+        for (uint32_t i = 0; i < a.n_chunks; i++) {
+            check_eq(a.chunks[i].pieces[0].slot, 0);
+            check(!i || a.chunks[i].chunk == a.chunks[i - 1].chunk + 1);
+        }
+        tiny_feed(g, EVENT_DONE, a.job);
+    }
+    check_eq(read, 8);
+    check(tiny_next(g, &(struct action){0}, ACTION_FINISH));
+    engine_free(g);
+}
+
+static void pending_neighbours_join_in_ascending_order(void)
+{
+    struct engine_config c = tiny_config(1u << 30);
+    c.join_bytes = 1u << 20;
+    c.ahead = 5;
+    struct engine *g = tiny_engine(scattered, &c);
+    struct action a = {0};
+    for (uint32_t read = 0; read < 8; read += a.n_chunks) {
+        a = job_of_kind(g, ACTION_DECODE);
+        tiny_feed(g, EVENT_DONE, a.job);
+    }
+    a = job_of_kind(g, ACTION_DECODE); /* no longer for the first batch */
+    check(a.n_chunks > 1);
     for (uint32_t i = 1; i < a.n_chunks; i++)
         check_eq(a.chunks[i].chunk, a.chunks[i - 1].chunk + 1);
     engine_free(g);
     c.join_bytes = 0;
-    g = tiny_engine(t, &c);
+    g = tiny_engine(scattered, &c);
     check_eq(job_of_kind(g, ACTION_DECODE).n_chunks, 1);
     engine_free(g);
 }
@@ -377,6 +405,7 @@ int main(void)
 {
     RUN(small_chunks_travel_together);
     RUN(a_fetch_reserves_all_its_chunks_at_once);
+    RUN(nothing_delays_the_first_batch);
     RUN(pending_neighbours_join_in_ascending_order);
     RUN(batches_finish_in_order_whatever_is_done_first);
     RUN(a_larger_chunk_is_asked_for_anew_with_its_exact_size);
