@@ -30,6 +30,7 @@ from report import Bar, Report, Row, show, write
 from server import nginx
 
 MIB = 1 << 20
+LATER = "headrace, 2nd epoch"
 LIBRARIES = [name for name in LOADERS if name != "headrace"]
 
 # archive: smallest share of the floor, largest CPU over the floor's
@@ -139,7 +140,10 @@ class Bench:
 
     def throughput(self, archive: str) -> None:
         cell, (share, cpu) = archive, THROUGHPUT[archive]
-        ran = self.compare(cell, archive, {"floor": partial(programs.floor, archive)}, None)
+        bare = {"floor": partial(programs.floor, archive)}
+        if not archive.startswith("small"):  # those fit the budget: a later epoch reads nothing
+            bare[LATER] = partial(programs.loader, "headrace", archive, "--later")
+        ran = self.compare(cell, archive, bare, None)
         note = self.errors.get((cell, "headrace"), "")
         measured = median(self.paired(cell, "floor", "headrace")) if ran else None
         self.bar(cell, "share of the floor", share, True, measured, note=note)
