@@ -276,18 +276,34 @@ static const char *status_text(int status)
     }
 }
 
+static void say_status(struct transfer *t, enum outcome o, enum cause c, const struct net_saying *s)
+{
+    int status = t->now.reply.status;
+    transfer_fault(t, o, c, HR_ESTORE, "status %d%s%s%s%s", status,
+                   *s->code ? " " : status_text(status), s->code, s->hint ? "; " : "",
+                   s->hint ? s->hint : "");
+}
+
 static void status_end(struct transfer *t)
 {
     const struct net_config *c = &t->lane->client->config;
     const struct reply *r = &t->now.reply;
     const struct buf *body = &t->now.easy->body;
-    struct net_reply reply = {
-        .head = r, .body = body->size ? body->data : "", .body_size = body->size};
-    const char *hint = NULL;
+    struct net_reply reply = {.head = r,
+                              .body = body->size ? body->data : "",
+                              .body_size = body->size,
+                              .key = t->key,
+                              .mark = t->now.easy->wire.mark};
+    struct net_saying say = {.code = ""};
     struct pin pin;
     if (r->status == 412 && t->now.resumed) {
         changed(t);
-    } else if (c->judge(c->arg, &reply, &hint) == NET_ABSENT) {
+        return;
+    }
+    enum net_verdict verdict = c->judge(c->arg, &reply, &say);
+    if (verdict == NET_AGAIN && retry_again_left(&t->retry)) {
+        say_status(t, OUTCOME_RETRY, CAUSE_AGAIN, &say);
+    } else if (verdict == NET_ABSENT) {
         if (t->object.sized || pinned(t, &pin))
             transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
                            "the object disappeared while the archive was being read (status %d)",
@@ -295,9 +311,10 @@ static void status_end(struct transfer *t)
         else
             transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_MISSING, "missing (status %d)",
                            r->status);
-    } else if (retry_status(r->status)) {
-        transfer_fault(t, OUTCOME_RETRY, retry_throttled(r->status) ? CAUSE_THROTTLE : CAUSE_SERVER,
-                       HR_ESTORE, "status %d%s", r->status, status_text(r->status));
+    } else if (verdict == NET_THROTTLED || retry_throttled(r->status)) {
+        say_status(t, OUTCOME_RETRY, CAUSE_THROTTLE, &say);
+    } else if (verdict == NET_TEMPORARY || retry_status(r->status)) {
+        say_status(t, OUTCOME_RETRY, CAUSE_SERVER, &say);
     } else if (r->status / 100 == 3) {
         size_t n = 0;
         const char *to = reply_header(r, "location", &n);
@@ -308,8 +325,7 @@ static void status_end(struct transfer *t)
             "status %d: a redirect to %s; redirects are not followed, open the archive there",
             r->status, *location ? url_redact(location, shown, sizeof shown) : "nowhere");
     } else {
-        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "status %d%s%s%s", r->status,
-                       status_text(r->status), hint ? "; " : "", hint ? hint : "");
+        say_status(t, OUTCOME_FINAL, CAUSE_NONE, &say);
     }
 }
 

@@ -25,6 +25,8 @@ static void lane_init(struct lane *lane, struct net_client *c, struct loop *l)
     *lane = (struct lane){
         .client = c, .loop = l, .random_key = keyed_mix(clock_ns(), (uint64_t)(uintptr_t)lane)};
     TAILQ_INIT(&lane->queue);
+    TAILQ_INIT(&lane->parked);
+    lane->wake.deliver = transfer_wake;
     limit_init(&lane->limit, share(p->concurrency, c->net->threads),
                share(p->concurrency_max, c->net->threads));
     bucket_init(&lane->bucket, clock_ns());
@@ -105,13 +107,18 @@ int net_start(struct net_client *c, const struct net_get *get, uint64_t *ticket,
         (!get->want.length || __builtin_add_overflow(get->want.first, get->want.length, &end)))
         return error_set(e, HR_EINVAL, "%s/%s: an empty or impossible range", c->config.shown,
                          get->key);
-    size_t n = strlen(get->key) + 1;
-    struct transfer *t = mem_zalloc(sizeof *t + n);
+    size_t n = strlen(get->key) + 1, size = n + get->body_size;
+    struct transfer *t = mem_zalloc(sizeof *t + size);
     if (!t)
-        return error_nomem(e, sizeof *t + n, "a transfer");
+        return error_nomem(e, sizeof *t + size, "a transfer");
     memcpy(t->key, get->key, n);
+    if (get->body_size)
+        memcpy(t->key + n, get->body, get->body_size);
     t->ask = *get;
     t->ask.key = t->key;
+    t->ask.body = t->key + n;
+    if (!t->ask.method)
+        t->ask.method = "GET";
     t->key_hash = hash_bytes(get->key, n - 1, 0);
     t->start.deliver = transfer_arrive;
     t->cancel.deliver = transfer_cancel;
@@ -139,6 +146,19 @@ void net_cancel(struct net_client *c, uint64_t ticket)
         break;
     }
     pthread_mutex_unlock(&c->synced.lock);
+}
+
+void net_client_wake(struct net_client *c)
+{
+    if (net_forked(c->net))
+        return;
+    for (int i = 0; i < c->net->threads; i++) {
+        struct lane *lane = &c->lanes[i];
+        if (atomic_exchange(&lane->wake_posted, true))
+            continue;
+        atomic_fetch_add(&c->refs, 1);
+        loop_post(lane->loop, &lane->wake);
+    }
 }
 
 void client_forget(struct net_client *c, struct transfer *t, const struct net_result *r)

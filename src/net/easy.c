@@ -133,6 +133,7 @@ struct easy *easy_take(struct lane *lane, struct hr_error *e)
         return NULL;
     }
     h->lane = lane;
+    h->gets = true;
     buf_init(&h->wire.url);
     buf_init(&h->wire.headers);
     buf_init(&h->head);
@@ -210,6 +211,26 @@ static int add_headers(struct easy *h, const struct curl_api *curl)
     return 0;
 }
 
+/* Handles are recycled, so all of it is set each time one has been other than a GET. */
+static int set_method(struct easy *h, const struct curl_api *curl, const struct net_try *t)
+{
+    bool get = !strcmp(t->method, "GET");
+    if (get && h->gets)
+        return 0;
+    h->gets = get;
+    if (get)
+        return curl->easy_setopt(h->curl, CURLOPT_HTTPGET, 1L) |
+                       curl->easy_setopt(h->curl, CURLOPT_CUSTOMREQUEST, NULL)
+                   ? -1
+                   : 0;
+    net_wire_header(&h->wire, "Expect", "");
+    return curl->easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body_size) |
+                   curl->easy_setopt(h->curl, CURLOPT_COPYPOSTFIELDS, t->body_size ? t->body : "") |
+                   curl->easy_setopt(h->curl, CURLOPT_CUSTOMREQUEST, t->method)
+               ? -1
+               : 0;
+}
+
 int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
 {
     const struct curl_api *curl = &h->lane->loop->net->curl;
@@ -220,8 +241,17 @@ int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
     buf_clear(&h->body);
     h->error[0] = 0;
     h->t = t;
-    struct net_try what = {.key = t->key, .number = t->tries};
-    TRY(c->config.build(c->config.arg, &what, &h->wire, e));
+    h->wire.mark = 0;
+    struct net_try what = {.key = t->key,
+                           .method = t->ask.method,
+                           .body = t->ask.body,
+                           .body_size = t->ask.body_size,
+                           .number = t->tries};
+    int rc = c->config.build(c->config.arg, &what, &h->wire, e);
+    if (rc)
+        return rc;
+    if (set_method(h, curl, &what) < 0)
+        return error_nomem(e, t->ask.body_size, "a request");
     if (add_range(&h->wire, t) < 0 || h->wire.url.failed || add_headers(h, curl) < 0)
         return error_nomem(e, h->wire.url.size, "a request");
     if (curl->easy_setopt(h->curl, CURLOPT_URL, h->wire.url.data) != CURLE_OK ||

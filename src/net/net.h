@@ -51,19 +51,29 @@ struct net_policy {
 
 /* What one try needs to know, for builders that sign. Range and If-Match are added by the room. */
 struct net_try {
-    const char *key;
+    const char *key, *method; /* method: "GET", … */
+    const char *body;         /* of a POST or PUT */
+    size_t body_size;
     uint32_t number; /* from 0 */
 };
 struct net_wire {
     struct buf url;
     struct buf headers; /* "Name: value" lines, each ended by a NUL: net_wire_header */
+    uint64_t mark;      /* the builder's note to the judge of this try: which credential it used */
 };
+/* What `build` may answer instead of 0 or an error: it has no credential yet. The transfer is put
+ * aside until net_client_wake, and asks again. */
+enum { NET_WAIT = 1 };
 int net_wire_header(struct net_wire *w, const char *name,
                     const char *value); /* 0 or -1 when out of memory */
 
 enum net_verdict {
-    NET_DEFAULT, /* as HTTP has it: retry what is temporary, else an error */
-    NET_ABSENT,  /* a positive answer that there is no such object */
+    NET_DEFAULT,   /* as HTTP has it: retry what is temporary, else an error */
+    NET_ABSENT,    /* a positive answer that there is no such object */
+    NET_TEMPORARY, /* to be tried again, whatever its status */
+    NET_THROTTLED, /* the same, and fewer at once */
+    NET_AGAIN,     /* `build` knows better now (region, credential, clock): at once, at most
+                      twice a transfer; after that as NET_DEFAULT */
 };
 
 /* A reply outside 2xx, as judges see it. */
@@ -71,13 +81,20 @@ struct net_reply {
     const struct reply *head;
     const char *body; /* its first bytes, at most NET_ERROR_BODY */
     size_t body_size;
+    const char *key;
+    uint64_t mark; /* of the try: net_wire */
 };
 #define NET_ERROR_BODY 4096
+/* What the judge adds to the error, should it become one. */
+struct net_saying {
+    char code[96];    /* the server's own: "NoSuchBucket"; "" if none */
+    const char *hint; /* a sentence: what to do. NULL: none */
+};
 
 struct net_config {
     int (*build)(void *arg, const struct net_try *t, struct net_wire *w, struct hr_error *e);
-    /* A status outside 2xx. `hint` may be set to a sentence for the error. */
-    enum net_verdict (*judge)(void *arg, const struct net_reply *reply, const char **hint);
+    /* A status outside 2xx. */
+    enum net_verdict (*judge)(void *arg, const struct net_reply *reply, struct net_saying *say);
     void (*release)(void *arg); /* after the last use of arg, perhaps on a network thread */
     void *arg;
     const char *shown; /* URL of the store, for messages; copied */
@@ -105,7 +122,10 @@ struct net_result {
     struct hr_error error;
 };
 struct net_get {
-    const char *key; /* copied */
+    const char *key;    /* copied */
+    const char *method; /* NULL: GET. Not copied */
+    const char *body;   /* of a POST or PUT; copied */
+    size_t body_size;
     struct want want;
     /* The place for `size` bytes, asked for once, when the size is known; NULL: HR_ENOMEM. */
     void *(*room)(void *arg, uint64_t size);
@@ -117,6 +137,8 @@ struct net_get {
 /* *ticket is written before the first callback can run. */
 int net_start(struct net_client *c, const struct net_get *get, uint64_t *ticket,
               struct hr_error *e);
+/* Transfers that wait for a credential ask `build` again. From any thread. */
+void net_client_wake(struct net_client *c);
 /* Ends it with HR_ECANCELED unless it has ended. Unknown tickets are ignored. */
 void net_cancel(struct net_client *c, uint64_t ticket);
 

@@ -12,12 +12,13 @@
 #define STALE_MAX          3
 #define WRONG_MAX          1
 #define UNANSWERED_MAX     3
+#define AGAIN_MAX          2
 
 const char *cause_name(enum cause c)
 {
     static const char *const names[CAUSE_COUNT] = {"none",       "connect",    "stale", "reset",
                                                    "first_byte", "stall",      "cut",   "throttle",
-                                                   "server",     "wrong_reply"};
+                                                   "server",     "wrong_reply", "again"};
     return c < CAUSE_COUNT ? names[c] : "?";
 }
 
@@ -91,6 +92,10 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
         r->stale++;
         return (struct retry_decision){true, 0};
     }
+    if (c == CAUSE_AGAIN && retry_again_left(r)) {
+        r->again++;
+        return (struct retry_decision){true, 0};
+    }
     if (!r->failures++)
         r->since_ns = now_ns;
     if (r->failures > p->max_retries || (c == CAUSE_WRONG && r->wrong++ >= WRONG_MAX) ||
@@ -108,6 +113,11 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
     if ((now_ns - r->since_ns) / 1000000 + delay > p->retry_total_ms)
         return stop;
     return (struct retry_decision){true, delay};
+}
+
+bool retry_again_left(const struct retry *r)
+{
+    return r->again < AGAIN_MAX;
 }
 
 void retry_progress(struct retry *r)

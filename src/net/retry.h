@@ -23,6 +23,7 @@ enum cause {
     CAUSE_THROTTLE,   /* 429, 503 */
     CAUSE_SERVER,     /* other retryable statuses */
     CAUSE_WRONG,      /* the reply is not what was asked for */
+    CAUSE_AGAIN,      /* refused for a region, credential or clock that is known better now */
     CAUSE_COUNT
 };
 const char *cause_name(enum cause c); /* as in stats: "first_byte" */
@@ -44,6 +45,7 @@ struct retry {
     uint32_t failures; /* counted ones since the last real progress */
     uint32_t stale;    /* uncounted ones */
     uint32_t wrong;
+    uint32_t again;    /* uncounted too */
     uint64_t since_ns; /* first of the failures */
 };
 struct retry_decision {
@@ -57,6 +59,7 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
                                  uint64_t now_ns, uint64_t random);
 /* A try that brought this many bytes is progress: the count and the clock start anew. */
 #define RETRY_PROGRESS_BYTES (256u << 10)
+bool retry_again_left(const struct retry *r); /* may CAUSE_AGAIN be tried once more? */
 void retry_progress(struct retry *r);
 
 #endif

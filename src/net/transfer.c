@@ -120,6 +120,12 @@ static void begin_try(struct transfer *t)
         t->begun_ns = l->now;
     struct easy *h = easy_take(lane, &e);
     int rc = h ? easy_prepare(h, t, &e) : HR_ENOMEM;
+    if (rc == NET_WAIT) {
+        easy_give(h);
+        t->phase = PHASE_PARKED;
+        TAILQ_INSERT_TAIL(&lane->parked, t, queue);
+        return;
+    }
     if (rc == 0 && l->net->curl.multi_add_handle(l->multi, h->curl) != CURLM_OK)
         rc = error_nomem(&e, sizeof *h, "a transfer");
     if (rc < 0) {
@@ -197,7 +203,7 @@ static void try_again(struct transfer *t)
     pthread_mutex_lock(&c->synced.lock);
     c->synced.stats.retries[cause]++;
     pthread_mutex_unlock(&c->synced.lock);
-    t->fresh = cause != CAUSE_THROTTLE && cause != CAUSE_SERVER;
+    t->fresh = cause != CAUSE_THROTTLE && cause != CAUSE_SERVER && cause != CAUSE_AGAIN;
     if (!d.delay_ms) {
         enqueue(t, true);
         return;
@@ -269,6 +275,7 @@ void transfer_timer(struct timer *timer)
         pump(lane);
         break;
     case PHASE_QUEUED:
+    case PHASE_PARKED:
         break;
     }
 }
@@ -287,6 +294,21 @@ void transfer_arrive(struct loop *l, struct mail *m)
     pump(t->lane);
 }
 
+/* In the order in which they came; those that need not wait any more go before all others. */
+void transfer_wake(struct loop *l, struct mail *m)
+{
+    struct lane *lane = OWNER(m, struct lane, wake);
+    struct transfer *t;
+    (void)l;
+    atomic_store(&lane->wake_posted, false);
+    while ((t = TAILQ_LAST(&lane->parked, transfer_list))) {
+        TAILQ_REMOVE(&lane->parked, t, queue);
+        enqueue(t, true);
+    }
+    pump(lane);
+    client_unref(lane->client);
+}
+
 void transfer_end_now(struct transfer *t, int code, const char *why)
 {
     if (t->now.easy) {
@@ -294,6 +316,8 @@ void transfer_end_now(struct transfer *t, int code, const char *why)
         retire_easy(t);
     } else if (t->phase == PHASE_QUEUED) {
         dequeue(t);
+    } else if (t->phase == PHASE_PARKED) {
+        TAILQ_REMOVE(&t->lane->parked, t, queue);
     }
     finish_failed(t, code, false, why);
 }

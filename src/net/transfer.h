@@ -2,6 +2,7 @@
  * Internal to the room.
  *
  *     QUEUED ─► CONNECTING ─► WAITING ─► BODY ─► ended, or ─► BACKOFF ─► QUEUED …
+ *        └► PARKED ─► QUEUED
  *
  * A transfer belongs to one lane (client × loop) and all of its life but net_start and
  * net_cancel runs on that loop's thread. What earlier tries have brought stays in the caller's
@@ -30,16 +31,24 @@ struct easy {
     struct net_wire wire;
     struct buf head, body; /* reply headers; error bodies and chunked whole objects */
     bool knows_sending;    /* libcurl tells when the request goes out (7.80) */
+    bool gets;             /* its method is GET */
     char error[CURL_ERROR_SIZE];
 };
 
-enum phase { PHASE_QUEUED, PHASE_CONNECTING, PHASE_WAITING, PHASE_BODY, PHASE_BACKOFF };
+enum phase {
+    PHASE_QUEUED,
+    PHASE_PARKED, /* no credential yet: build said NET_WAIT */
+    PHASE_CONNECTING,
+    PHASE_WAITING,
+    PHASE_BODY,
+    PHASE_BACKOFF
+};
 enum body_mode { BODY_NONE, BODY_KEEP, BODY_SPOOL, BODY_ERROR };
 enum outcome { OUTCOME_OPEN, OUTCOME_RETRY, OUTCOME_FINAL };
 
 struct transfer {
     TAILQ_ENTRY(transfer) open;  /* in the client, under its lock */
-    TAILQ_ENTRY(transfer) queue; /* in the lane, while QUEUED */
+    TAILQ_ENTRY(transfer) queue; /* in the lane, while QUEUED or PARKED */
     struct mail start, cancel;
     struct timer timer;
     struct lane *lane;
@@ -80,8 +89,9 @@ struct transfer {
 struct lane {
     struct net_client *client;
     struct loop *loop;
-    struct mail close;
-    struct transfer_list queue;
+    struct mail close, wake;
+    _Atomic bool wake_posted;
+    struct transfer_list queue, parked;
     uint32_t in_flight;
     struct limit limit;
     struct bucket bucket;
@@ -122,6 +132,7 @@ int easy_prepare(struct easy *h, struct transfer *t,
 /* transfer.c; called by the loop and by mail */
 void transfer_arrive(struct loop *l, struct mail *m);
 void transfer_cancel(struct loop *l, struct mail *m);
+void transfer_wake(struct loop *l, struct mail *m);
 void transfer_end_now(struct transfer *t, int code, const char *why);
 void transfer_timer(struct timer *timer);
 void transfer_ended(struct easy *h, CURLcode code); /* libcurl says so */

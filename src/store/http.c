@@ -56,19 +56,19 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
     return rc < 0 ? error_nomem(e, w->url.size, "a request") : 0;
 }
 
-static enum net_verdict judge(void *arg, const struct net_reply *r, const char **hint)
+static enum net_verdict judge(void *arg, const struct net_reply *r, struct net_saying *say)
 {
     const struct http_store *h = arg;
     if (r->head->status == 404)
         return NET_ABSENT;
     if (r->head->status == 403) {
-        *hint = "if this server answers 403 for objects that do not exist, open the archive with "
+        say->hint = "if this server answers 403 for objects that do not exist, open the archive with "
                 "the storage option "
                 "missing_403";
         return h->options.missing_403 ? NET_ABSENT : NET_DEFAULT;
     }
     if (r->head->status == 401)
-        *hint = "give the storage option headers={\"Authorization\": …}";
+        say->hint = "give the storage option headers={\"Authorization\": …}";
     return NET_DEFAULT;
 }
 
