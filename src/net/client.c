@@ -107,16 +107,20 @@ int net_start(struct net_client *c, const struct net_get *get, uint64_t *ticket,
         (!get->want.length || __builtin_add_overflow(get->want.first, get->want.length, &end)))
         return error_set(e, HR_EINVAL, "%s/%s: an empty or impossible range", c->config.shown,
                          get->key);
-    size_t n = strlen(get->key) + 1, size = n + get->body_size;
+    size_t n = strlen(get->key) + 1, q = get->query ? strlen(get->query) + 1 : 0;
+    size_t size = n + q + get->body_size;
     struct transfer *t = mem_zalloc(sizeof *t + size);
     if (!t)
         return error_nomem(e, sizeof *t + size, "a transfer");
     memcpy(t->key, get->key, n);
+    if (q)
+        memcpy(t->key + n, get->query, q);
     if (get->body_size)
-        memcpy(t->key + n, get->body, get->body_size);
+        memcpy(t->key + n + q, get->body, get->body_size);
     t->ask = *get;
     t->ask.key = t->key;
-    t->ask.body = t->key + n;
+    t->ask.query = q ? t->key + n : NULL;
+    t->ask.body = t->key + n + q;
     if (!t->ask.method)
         t->ask.method = "GET";
     t->key_hash = hash_bytes(get->key, n - 1, 0);

@@ -244,6 +244,7 @@ int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
     h->wire.mark = 0;
     struct net_try what = {.key = t->key,
                            .method = t->ask.method,
+                           .query = t->ask.query,
                            .body = t->ask.body,
                            .body_size = t->ask.body_size,
                            .number = t->tries};

@@ -52,6 +52,7 @@ struct net_policy {
 /* What one try needs to know, for builders that sign. Range and If-Match are added by the room. */
 struct net_try {
     const char *key, *method; /* method: "GET", … */
+    const char *query;        /* not an object but its container is asked, as for a listing; or NULL */
     const char *body;         /* of a POST or PUT */
     size_t body_size;
     uint32_t number; /* from 0 */
@@ -122,7 +123,8 @@ struct net_result {
     struct hr_error error;
 };
 struct net_get {
-    const char *key;    /* copied */
+    const char *key;    /* copied; for messages only where there is a query */
+    const char *query;  /* NULL: an object. Copied; encoded and sorted as the builder wants it */
     const char *method; /* NULL: GET. Not copied */
     const char *body;   /* of a POST or PUT; copied */
     size_t body_size;

@@ -14,7 +14,8 @@
 
 void transfer_name(const struct transfer *t, char *out, size_t n)
 {
-    int used = snprintf(out, n, "%s/%s", t->lane->client->config.shown, t->key);
+    const char *shown = t->lane->client->config.shown; /* "": the key is the whole URL */
+    int used = snprintf(out, n, "%s%s%s", shown, *shown ? "/" : "", t->key);
     for (int i = 0; i < used && (size_t)i + 1 < n; i++)
         if ((unsigned char)out[i] < ' ' || out[i] == 127)
             out[i] = '?';

@@ -37,18 +37,17 @@ static struct want want_of(struct store_range range)
         .kind = WANT_RANGE, .first = (uint64_t)range.offset, .length = range.length};
 }
 
-static int remote_start(struct store *s, const char *key, struct store_range range,
-                        const struct store_sink *sink, store_done done, void *arg, uint64_t *ticket,
-                        struct hr_error *e)
+static int start(struct store *s, const char *key, const char *query, struct store_range range,
+                 const struct store_sink *sink, store_done done, void *arg, uint64_t *ticket,
+                 struct hr_error *e)
 {
-    if (remote(s)->refuse_dots)
-        TRY(key_check(key, false, s->url, e));
     struct remote_read *read = mem_alloc(sizeof *read);
     if (!read)
         return error_nomem(e, sizeof *read, "a read");
     *read = (struct remote_read){done, arg};
     struct net_get get = {
         .key = key,
+        .query = query,
         .want = want_of(range),
         .room = sink->room,
         .room_arg = sink->arg,
@@ -59,6 +58,15 @@ static int remote_start(struct store *s, const char *key, struct store_range ran
     if (rc < 0)
         mem_free(read);
     return rc;
+}
+
+static int remote_start(struct store *s, const char *key, struct store_range range,
+                        const struct store_sink *sink, store_done done, void *arg, uint64_t *ticket,
+                        struct hr_error *e)
+{
+    if (remote(s)->refuse_dots)
+        TRY(key_check(key, false, s->url, e));
+    return start(s, key, NULL, range, sink, done, arg, ticket, e);
 }
 
 struct waiter {
@@ -78,16 +86,18 @@ static void wake(void *arg, const struct store_result *r)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void remote_read(struct store *s, const char *key, struct store_range range,
-                        const struct store_sink *sink, struct store_result *r)
+static void read_and_wait(struct store *s, const char *key, const char *query,
+                          struct store_range range, const struct store_sink *sink,
+                          struct store_result *r)
 {
     struct waiter w = {.result = r};
     struct hr_error e;
     uint64_t ticket;
     pthread_mutex_init(&w.lock, NULL);
     pthread_cond_init(&w.ended, NULL);
-    int rc = remote_start(s, key, range, sink, wake, &w, &ticket,
-                          &e); /* once started, *r is the other thread's */
+    int rc = query || !remote(s)->refuse_dots ? 0 : key_check(key, false, s->url, &e);
+    if (rc == 0) /* once started, *r is the other thread's */
+        rc = start(s, key, query, range, sink, wake, &w, &ticket, &e);
     if (rc < 0)
         *r = (struct store_result){.rc = rc, .error = e};
     pthread_mutex_lock(&w.lock);
@@ -96,6 +106,35 @@ static void remote_read(struct store *s, const char *key, struct store_range ran
     pthread_mutex_unlock(&w.lock);
     pthread_cond_destroy(&w.ended);
     pthread_mutex_destroy(&w.lock);
+}
+
+static void remote_read(struct store *s, const char *key, struct store_range range,
+                        const struct store_sink *sink, struct store_result *r)
+{
+    read_and_wait(s, key, NULL, range, sink, r);
+}
+
+static void *room_in_buf(void *arg, uint64_t size)
+{
+    struct buf *b = arg;
+    buf_clear(b);
+    if (size >= BUF_MAX_BYTES || buf_reserve(b, (size_t)size + 1) < 0)
+        return NULL;
+    b->size = (size_t)size;
+    b->data[size] = 0;
+    return b->data;
+}
+
+int remote_ask(struct remote *r, const char *name, const char *query, struct buf *body,
+               struct hr_error *e)
+{
+    struct store_result result = {0};
+    struct store_sink sink = {room_in_buf, body};
+    buf_clear(body);
+    read_and_wait(&r->base, name, query, (struct store_range){0}, &sink, &result);
+    if (result.rc < 0 && e)
+        *e = result.error;
+    return result.rc;
 }
 
 static void remote_cancel(struct store *s, uint64_t ticket)

@@ -13,6 +13,12 @@ struct remote {
 };
 extern const struct store_ops remote_ops;
 
+/* Ask the container instead of an object (a listing): blocking; the whole body, ended by a NUL, in
+ * *body. `name` for messages. STORE_OK, STORE_MISSING or a negative code. */
+struct buf;
+int remote_ask(struct remote *r, const char *name, const char *query, struct buf *body,
+               struct hr_error *e);
+
 /* `net` NULL: network threads of its own. `url` is for people and lives as long as the store. */
 int remote_open(struct remote *r, struct net *net, const struct net_config *c, const char *url,
                 struct hr_error *e);

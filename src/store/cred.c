@@ -1,0 +1,254 @@
+/* See cred.h. The renewing thread is detached and holds the credential's memory; it runs from the
+ * moment somebody needs a value until it has one or an error, never two at once. */
+#include "store/cred.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/thread.h"
+#include "net/net.h"
+
+#define AHEAD_MOST_S    300 /* renewed so long before the end, but not before 9/10 of its life */
+#define RENEW_PAUSE_S   5   /* after a failed renewal, while the old one is valid */
+#define REFUSED_PAUSE_S 1   /* a value younger than this is not asked for anew */
+#define ERROR_KEPT_S    5   /* a failure is repeated to all who ask so long, then tried again */
+
+struct held { /* a value and who uses it */
+    _Atomic uint32_t refs;
+    struct cred_value value;
+};
+
+struct cred {
+    struct cred_config config;
+    _Atomic uint32_t refs; /* the owner, a fetching thread */
+    struct {
+        pthread_mutex_t lock;
+        struct held *held; /* NULL: none yet */
+        uint64_t generation;
+        int64_t fetched, renew_at; /* Unix seconds; renew_at 0: never */
+        int64_t failed_at;
+        struct hr_error error; /* of the last fetch, code 0: none */
+        bool fetching, refused, closed;
+    } synced;
+};
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void wipe(char *s)
+{
+    if (s)
+        explicit_bzero(s, strlen(s));
+    mem_free(s);
+}
+
+void cred_value_clear(struct cred_value *v)
+{
+    wipe(v->id);
+    wipe(v->secret);
+    wipe(v->token);
+    *v = (struct cred_value){0};
+}
+
+int cred_value_set(struct cred_value *v, const char *id, const char *secret, const char *token,
+                   int64_t until, struct hr_error *e)
+{
+    *v = (struct cred_value){.id = id ? mem_strdup(id) : NULL,
+                             .secret = secret ? mem_strdup(secret) : NULL,
+                             .token = token ? mem_strdup(token) : NULL,
+                             .until = until};
+    if ((!id || v->id) && (!secret || v->secret) && (!token || v->token))
+        return 0;
+    cred_value_clear(v);
+    return error_nomem(e, 256, "a credential");
+}
+
+static void held_unref(struct held *h)
+{
+    if (!h || atomic_fetch_sub(&h->refs, 1) != 1)
+        return;
+    cred_value_clear(&h->value);
+    mem_free(h);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void unref(struct cred *c)
+{
+    if (atomic_fetch_sub(&c->refs, 1) != 1)
+        return;
+    held_unref(c->synced.held);
+    pthread_mutex_destroy(&c->synced.lock);
+    if (c->config.release)
+        c->config.release(c->config.arg);
+    mem_free((void *)c->config.what);
+    mem_free(c);
+}
+
+struct cred *cred_new(const struct cred_config *config, struct hr_error *e)
+{
+    struct cred *c = mem_zalloc(sizeof *c);
+    char *what = mem_strdup(config->what);
+    if (!c || !what) {
+        mem_free(c);
+        mem_free(what);
+        error_nomem(e, sizeof *c, "a credential");
+        return NULL;
+    }
+    c->config = *config;
+    c->config.what = what;
+    atomic_init(&c->refs, 1);
+    pthread_mutex_init(&c->synced.lock, NULL);
+    return c;
+}
+
+void cred_close(struct cred *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->synced.lock);
+    c->synced.closed = true;
+    pthread_mutex_unlock(&c->synced.lock);
+    unref(c);
+}
+
+/* ---- fetching -------------------------------------------------------------------------------- */
+
+static int64_t unix_now(void)
+{
+    return (int64_t)time(NULL);
+}
+
+/* Ask the chain. 0 and a value; an error that names who was asked. */
+static int ask_chain(struct cred *c, struct cred_value *v, struct hr_error *e)
+{
+    struct buf asked, why;
+    int rc = 0;
+    buf_init(&asked);
+    buf_init(&why);
+    for (size_t i = 0; i < c->config.n && !rc; i++) {
+        const struct cred_provider *p = &c->config.chain[i];
+        buf_clear(&why);
+        rc = p->fetch(c->config.arg, v, &why, e);
+        if (rc < 0)
+            error_context(e, rc, "%s: credentials from %s", c->config.what, p->name);
+        buf_printf(&asked, "%s%s", i ? "; " : "", p->name);
+        if (why.size)
+            buf_printf(&asked, " (%s)", why.data);
+    }
+    if (!rc && !c->config.anonymous)
+        rc = error_set(e, HR_ESTORE, "%s: no credentials; looked at: %s", c->config.what,
+                       asked.failed || !asked.size ? "nothing" : asked.data);
+    else if (!rc && c->config.log)
+        c->config.log(c->config.log_arg, 20,
+                      "no credentials were found: requests go out unsigned (anonymous access)");
+    buf_dispose(&asked);
+    buf_dispose(&why);
+    return rc < 0 ? rc : 0;
+}
+
+static void keep_locked(struct cred *c, struct held *h)
+{
+    int64_t now = unix_now(), until = h->value.until;
+    int64_t ahead = until > now ? (until - now) / 10 : 0;
+    held_unref(c->synced.held);
+    c->synced.held = h;
+    c->synced.generation++;
+    c->synced.fetched = now;
+    c->synced.renew_at = until ? until - (ahead < AHEAD_MOST_S ? ahead : AHEAD_MOST_S) : 0;
+    c->synced.refused = false;
+    c->synced.error.code = 0;
+}
+
+static void *fetch_main(void *arg)
+{
+    struct cred *c = arg;
+    struct hr_error e = {0};
+    struct held *h = mem_zalloc(sizeof *h);
+    int rc = h ? ask_chain(c, &h->value, &e) : error_nomem(&e, sizeof *h, "a credential");
+    pthread_mutex_lock(&c->synced.lock);
+    if (rc < 0) {
+        mem_free(h);
+        c->synced.error = e;
+        c->synced.failed_at = unix_now();
+        c->synced.renew_at = c->synced.failed_at + RENEW_PAUSE_S;
+    } else {
+        atomic_init(&h->refs, 1);
+        keep_locked(c, h);
+    }
+    c->synced.fetching = false;
+    if (!c->synced.closed) /* under the lock: cred_close waits for it */
+        c->config.ready(c->config.ready_arg);
+    pthread_mutex_unlock(&c->synced.lock);
+    unref(c);
+    return NULL;
+}
+
+static int fetch_locked(struct cred *c, struct hr_error *e)
+{
+    pthread_t t;
+    if (c->synced.fetching)
+        return 0;
+    atomic_fetch_add(&c->refs, 1);
+    int rc = thread_start(&t, "headrace-cred", fetch_main, c);
+    if (rc < 0) {
+        atomic_fetch_sub(&c->refs, 1); /* the owner has one */
+        return error_set(e, HR_ENOMEM, "%s: no thread to fetch credentials with", c->config.what);
+    }
+    pthread_detach(t);
+    c->synced.fetching = true;
+    return 0;
+}
+
+/* ---- use ------------------------------------------------------------------------------------- */
+
+static int get_locked(struct cred *c, struct cred_use *use, struct hr_error *e)
+{
+    struct held *h = c->synced.held;
+    int64_t now = unix_now();
+    bool valid = h && !c->synced.refused && (!h->value.until || now < h->value.until);
+    if (valid) {
+        if (c->synced.renew_at && now >= c->synced.renew_at)
+            fetch_locked(c, NULL); /* in the background; the old one will do */
+        atomic_fetch_add(&h->refs, 1);
+        *use = (struct cred_use){
+            .value = &h->value, .generation = c->synced.generation, .hidden = h};
+        return 0;
+    }
+    if (c->synced.error.code && !c->synced.fetching &&
+        now - c->synced.failed_at < ERROR_KEPT_S) {
+        if (e)
+            *e = c->synced.error;
+        return c->synced.error.code;
+    }
+    TRY(fetch_locked(c, e));
+    return NET_WAIT;
+}
+
+int cred_get(struct cred *c, struct cred_use *use, struct hr_error *e)
+{
+    pthread_mutex_lock(&c->synced.lock);
+    int rc = get_locked(c, use, e);
+    pthread_mutex_unlock(&c->synced.lock);
+    return rc;
+}
+
+void cred_done(struct cred_use *use)
+{
+    held_unref(use->hidden);
+    *use = (struct cred_use){0};
+}
+
+bool cred_refused(struct cred *c, uint64_t generation)
+{
+    pthread_mutex_lock(&c->synced.lock);
+    const struct held *h = c->synced.held;
+    bool newer = generation != c->synced.generation;
+    bool again = newer || (h && h->value.until && unix_now() - c->synced.fetched >= REFUSED_PAUSE_S);
+    if (again && !newer)
+        c->synced.refused = true;
+    pthread_mutex_unlock(&c->synced.lock);
+    return again;
+}
