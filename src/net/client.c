@@ -160,7 +160,11 @@ void net_client_wake(struct net_client *c)
         struct lane *lane = &c->lanes[i];
         if (atomic_exchange(&lane->wake_posted, true))
             continue;
-        atomic_fetch_add(&c->refs, 1);
+        uint32_t refs = atomic_load(&c->refs);
+        while (refs && !atomic_compare_exchange_weak(&c->refs, &refs, refs + 1))
+            ;
+        if (!refs) /* it is in its `release`, which may be what waits for this call to return */
+            return;
         loop_post(lane->loop, &lane->wake);
     }
 }

@@ -11,10 +11,11 @@
 #include "base/thread.h"
 #include "net/net.h"
 
-#define AHEAD_MOST_S    300 /* renewed so long before the end, but not before 9/10 of its life */
-#define RENEW_PAUSE_S   5   /* after a failed renewal, while the old one is valid */
-#define REFUSED_PAUSE_S 1   /* a value younger than this is not asked for anew */
-#define ERROR_KEPT_S    5   /* a failure is repeated to all who ask so long, then tried again */
+#define RENEW_AHEAD_MS   300000 /* so long before the end, or a tenth of its life if that is more */
+#define RENEW_LEAST_MS   200    /* after the last fetch: the same value may come again and again */
+#define RENEW_PAUSE_MS   5000   /* after a failed renewal, while the old one is valid */
+#define REFUSED_PAUSE_MS 1000   /* a value younger than this is not asked for anew */
+#define ERROR_KEPT_MS    5000   /* a failure is repeated to all who ask so long, then tried again */
 
 struct held { /* a value and who uses it */
     _Atomic uint32_t refs;
@@ -28,9 +29,10 @@ struct cred {
         pthread_mutex_t lock;
         struct held *held; /* NULL: none yet */
         uint64_t generation;
-        int64_t fetched, renew_at; /* Unix seconds; renew_at 0: never */
+        int64_t fetched, renew_at; /* Unix milliseconds; renew_at 0: never */
         int64_t failed_at;
         struct hr_error error; /* of the last fetch, code 0: none */
+        char *tried;           /* cred_tried */
         bool fetching, refused, closed;
     } synced;
 };
@@ -80,6 +82,7 @@ static void unref(struct cred *c)
     if (atomic_fetch_sub(&c->refs, 1) != 1)
         return;
     held_unref(c->synced.held);
+    mem_free(c->synced.tried);
     pthread_mutex_destroy(&c->synced.lock);
     if (c->config.release)
         c->config.release(c->config.arg);
@@ -110,19 +113,49 @@ void cred_close(struct cred *c)
         return;
     pthread_mutex_lock(&c->synced.lock);
     c->synced.closed = true;
+    bool stop = c->synced.fetching && c->config.stop;
     pthread_mutex_unlock(&c->synced.lock);
+    if (stop)
+        c->config.stop(c->config.arg);
     unref(c);
 }
 
 /* ---- fetching -------------------------------------------------------------------------------- */
 
-static int64_t unix_now(void)
+static int64_t now_ms(void)
 {
-    return (int64_t)time(NULL);
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static bool expired(const struct cred_value *v)
+{
+    return v->until && now_ms() >= v->until * 1000;
+}
+
+/* What was asked, for people; no provider had anything. 0 or an error. */
+static int nobody(struct cred *c, const struct buf *asked, char **tried, struct hr_error *e)
+{
+    const char *list = asked->failed || !asked->size ? "nothing" : asked->data;
+    if (!c->config.anonymous)
+        return error_set(e, HR_ESTORE, "%s: no credentials; looked at: %s", c->config.what, list);
+    *tried = mem_strdup(list);
+    if (c->config.log) {
+        struct buf line;
+        buf_init(&line);
+        buf_printf(
+            &line,
+            "%s: no credentials (looked at: %s): requests go out unsigned, as for public data",
+            c->config.what, list);
+        c->config.log(c->config.log_arg, 20, line.failed ? "no credentials" : line.data);
+        buf_dispose(&line);
+    }
+    return 0;
 }
 
 /* Ask the chain. 0 and a value; an error that names who was asked. */
-static int ask_chain(struct cred *c, struct cred_value *v, struct hr_error *e)
+static int ask_chain(struct cred *c, struct cred_value *v, char **tried, struct hr_error *e)
 {
     struct buf asked, why;
     int rc = 0;
@@ -132,34 +165,48 @@ static int ask_chain(struct cred *c, struct cred_value *v, struct hr_error *e)
         const struct cred_provider *p = &c->config.chain[i];
         buf_clear(&why);
         rc = p->fetch(c->config.arg, v, &why, e);
+        if (rc > 0 && expired(v)) {
+            cred_value_clear(v);
+            rc = error_set(e, HR_ESTORE,
+                           "they have expired; renew them, or set this machine's clock");
+        }
         if (rc < 0)
             error_context(e, rc, "%s: credentials from %s", c->config.what, p->name);
         buf_printf(&asked, "%s%s", i ? "; " : "", p->name);
         if (why.size)
             buf_printf(&asked, " (%s)", why.data);
     }
-    if (!rc && !c->config.anonymous)
-        rc = error_set(e, HR_ESTORE, "%s: no credentials; looked at: %s", c->config.what,
-                       asked.failed || !asked.size ? "nothing" : asked.data);
-    else if (!rc && c->config.log)
-        c->config.log(c->config.log_arg, 20,
-                      "no credentials were found: requests go out unsigned (anonymous access)");
+    if (!rc)
+        rc = nobody(c, &asked, tried, e);
     buf_dispose(&asked);
     buf_dispose(&why);
     return rc < 0 ? rc : 0;
 }
 
-static void keep_locked(struct cred *c, struct held *h)
+static int64_t renew_at(int64_t now, int64_t until)
 {
-    int64_t now = unix_now(), until = h->value.until;
-    int64_t ahead = until > now ? (until - now) / 10 : 0;
+    int64_t life = until - now, ahead = life / 10;
+    if (ahead < RENEW_AHEAD_MS)
+        ahead = RENEW_AHEAD_MS;
+    if (ahead > life / 4) /* lives of a few minutes */
+        ahead = life / 4;
+    return life - ahead > RENEW_LEAST_MS ? until - ahead : now + RENEW_LEAST_MS;
+}
+
+static void keep_locked(struct cred *c, struct held *h, char *tried)
+{
+    int64_t now = now_ms(), until = h->value.until;
     held_unref(c->synced.held);
     c->synced.held = h;
     c->synced.generation++;
     c->synced.fetched = now;
-    c->synced.renew_at = until ? until - (ahead < AHEAD_MOST_S ? ahead : AHEAD_MOST_S) : 0;
+    c->synced.renew_at = until ? renew_at(now, until * 1000) : 0;
     c->synced.refused = false;
     c->synced.error.code = 0;
+    if (c->synced.tried) /* readers may have it */
+        mem_free(tried);
+    else
+        c->synced.tried = tried;
 }
 
 static void *fetch_main(void *arg)
@@ -167,16 +214,17 @@ static void *fetch_main(void *arg)
     struct cred *c = arg;
     struct hr_error e = {0};
     struct held *h = mem_zalloc(sizeof *h);
-    int rc = h ? ask_chain(c, &h->value, &e) : error_nomem(&e, sizeof *h, "a credential");
+    char *tried = NULL;
+    int rc = h ? ask_chain(c, &h->value, &tried, &e) : error_nomem(&e, sizeof *h, "a credential");
     pthread_mutex_lock(&c->synced.lock);
     if (rc < 0) {
         mem_free(h);
         c->synced.error = e;
-        c->synced.failed_at = unix_now();
-        c->synced.renew_at = c->synced.failed_at + RENEW_PAUSE_S;
+        c->synced.failed_at = now_ms();
+        c->synced.renew_at = c->synced.failed_at + RENEW_PAUSE_MS;
     } else {
         atomic_init(&h->refs, 1);
-        keep_locked(c, h);
+        keep_locked(c, h, tried);
     }
     c->synced.fetching = false;
     if (!c->synced.closed) /* under the lock: cred_close waits for it */
@@ -207,18 +255,17 @@ static int fetch_locked(struct cred *c, struct hr_error *e)
 static int get_locked(struct cred *c, struct cred_use *use, struct hr_error *e)
 {
     struct held *h = c->synced.held;
-    int64_t now = unix_now();
-    bool valid = h && !c->synced.refused && (!h->value.until || now < h->value.until);
+    int64_t now = now_ms();
+    bool valid = h && !c->synced.refused && (!h->value.until || now < h->value.until * 1000);
     if (valid) {
         if (c->synced.renew_at && now >= c->synced.renew_at)
             fetch_locked(c, NULL); /* in the background; the old one will do */
         atomic_fetch_add(&h->refs, 1);
-        *use = (struct cred_use){
-            .value = &h->value, .generation = c->synced.generation, .hidden = h};
+        *use =
+            (struct cred_use){.value = &h->value, .generation = c->synced.generation, .hidden = h};
         return 0;
     }
-    if (c->synced.error.code && !c->synced.fetching &&
-        now - c->synced.failed_at < ERROR_KEPT_S) {
+    if (c->synced.error.code && !c->synced.fetching && now - c->synced.failed_at < ERROR_KEPT_MS) {
         if (e)
             *e = c->synced.error;
         return c->synced.error.code;
@@ -246,9 +293,17 @@ bool cred_refused(struct cred *c, uint64_t generation)
     pthread_mutex_lock(&c->synced.lock);
     const struct held *h = c->synced.held;
     bool newer = generation != c->synced.generation;
-    bool again = newer || (h && h->value.until && unix_now() - c->synced.fetched >= REFUSED_PAUSE_S);
+    bool again = newer || (h && h->value.until && now_ms() - c->synced.fetched >= REFUSED_PAUSE_MS);
     if (again && !newer)
         c->synced.refused = true;
     pthread_mutex_unlock(&c->synced.lock);
     return again;
+}
+
+const char *cred_tried(struct cred *c)
+{
+    pthread_mutex_lock(&c->synced.lock);
+    const char *tried = c->synced.tried;
+    pthread_mutex_unlock(&c->synced.lock);
+    return tried;
 }

@@ -39,7 +39,8 @@ struct cred_config {
     const struct cred_provider *chain; /* lives as long as the credential */
     size_t n;
     void *arg;
-    void (*release)(void *arg);    /* of arg, when nothing uses it any more, on any thread */
+    void (*release)(void *arg); /* of arg, when nothing uses it any more, on any thread */
+    void (*stop)(void *arg); /* the credential is closed: a fetch under way should end; or NULL */
     void (*ready)(void *ready_arg); /* something has changed: builders may ask again */
     void *ready_arg;
     const char *what; /* for errors: "s3://bucket" */
@@ -52,7 +53,7 @@ struct cred_config {
 
 struct cred;
 struct cred *cred_new(const struct cred_config *c, struct hr_error *e);
-/* No callback begins after this returns; a fetch under way ends by itself. */
+/* No `ready` begins after this returns; a fetch under way is told to stop and ends by itself. */
 void cred_close(struct cred *c);
 
 /* A credential in use: counted, so that it stays whole while a request is signed with it. */
@@ -67,5 +68,8 @@ void cred_done(struct cred_use *use);
 /* The server refused this generation (expired, revoked). True: another may be had, ask again;
  * false: it is the newest, cannot be renewed, or was renewed a moment ago. */
 bool cred_refused(struct cred *c, uint64_t generation);
+/* Which providers were asked and why none applied, once an anonymous credential came of that; else
+ * NULL. For the error of a request that was refused for want of a credential. Lives as long as c. */
+const char *cred_tried(struct cred *c);
 
 #endif
