@@ -342,7 +342,14 @@ static void silence_end(struct transfer *t, CURLcode code)
                                                                     : CAUSE_RESET;
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
+                       "%s; is the name right, and does this machine reach a name server?", text);
+        break;
     case CURLE_COULDNT_RESOLVE_PROXY:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
+                       "%s; is the proxy's name right (storage option proxy, or https_proxy)?",
+                       text);
+        break;
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PROXY:

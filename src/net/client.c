@@ -152,21 +152,26 @@ void net_cancel(struct net_client *c, uint64_t ticket)
     pthread_mutex_unlock(&c->synced.lock);
 }
 
+bool lane_wake(struct lane *lane)
+{
+    struct net_client *c = lane->client;
+    if (atomic_exchange(&lane->wake_posted, true))
+        return true;
+    uint32_t refs = atomic_load(&c->refs);
+    while (refs && !atomic_compare_exchange_weak(&c->refs, &refs, refs + 1))
+        ;
+    if (!refs) /* it is in its `release`, which may be what waits for this call to return */
+        return false;
+    loop_post(lane->loop, &lane->wake);
+    return true;
+}
+
 void net_client_wake(struct net_client *c)
 {
     if (net_forked(c->net))
         return;
-    for (int i = 0; i < c->net->threads; i++) {
-        struct lane *lane = &c->lanes[i];
-        if (atomic_exchange(&lane->wake_posted, true))
-            continue;
-        uint32_t refs = atomic_load(&c->refs);
-        while (refs && !atomic_compare_exchange_weak(&c->refs, &refs, refs + 1))
-            ;
-        if (!refs) /* it is in its `release`, which may be what waits for this call to return */
-            return;
-        loop_post(lane->loop, &lane->wake);
-    }
+    for (int i = 0; i < c->net->threads && lane_wake(&c->lanes[i]); i++)
+        ;
 }
 
 void client_forget(struct net_client *c, struct transfer *t, const struct net_result *r)
@@ -242,5 +247,7 @@ void net_client_stats(struct net_client *c, struct net_stats *out)
         out->limit += atomic_load_explicit(&lane->shown_limit, memory_order_relaxed);
         out->in_flight += atomic_load_explicit(&lane->shown_in_flight, memory_order_relaxed);
         out->waiting += atomic_load_explicit(&lane->shown_waiting, memory_order_relaxed);
+        uint64_t known = atomic_load_explicit(&lane->shown_addresses, memory_order_relaxed);
+        out->addresses = known > out->addresses ? known : out->addresses;
     }
 }

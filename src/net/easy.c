@@ -5,11 +5,13 @@
  * stored bytes), no signals, no environment. Own timers bound everything; libcurl's connect
  * time-out is set as well because it divides that time among the addresses of a host. QUICK_EXIT
  * keeps a cancel from waiting for a name server. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/mem.h"
-#include "net/transfer.h"
+#include "net/hosts.h"
 
 #define HEAD_MAX (64u << 10)
 
@@ -81,6 +83,22 @@ static int on_sending(void *arg, char *ip, char *local_ip, int port, int local_p
     return CURL_PREREQFUNC_OK;
 }
 
+/* As libcurl's own, but for the address (hosts.h). */
+static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    struct easy *h = arg;
+    union address_ip ip;
+    if (purpose == CURLSOCKTYPE_IPCXN && h->host && a->addrlen <= sizeof ip) {
+        memcpy(&ip, &a->addr, a->addrlen);
+        hosts_connect(h->lane->loop, h, &ip);
+        memcpy(&a->addr, &ip, a->addrlen);
+    }
+    int fd = socket(a->family, a->socktype, a->protocol);
+    if (fd >= 0)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return fd;
+}
+
 static void set_options(struct easy *h, const struct curl_api *curl, const struct net_config *c)
 {
     CURL *x = h->curl;
@@ -111,6 +129,10 @@ static void set_options(struct easy *h, const struct curl_api *curl, const struc
     curl->easy_setopt(x, CURLOPT_HEADERDATA, h);
     curl->easy_setopt(x, CURLOPT_WRITEFUNCTION, on_body);
     curl->easy_setopt(x, CURLOPT_WRITEDATA, h);
+    if (!c->proxy) {
+        curl->easy_setopt(x, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+        curl->easy_setopt(x, CURLOPT_OPENSOCKETDATA, h);
+    }
     curl->easy_setopt(x, CURLOPT_PREREQDATA, h);
     h->knows_sending = curl->easy_setopt(x, CURLOPT_PREREQFUNCTION, on_sending) == CURLE_OK;
 }
@@ -170,6 +192,7 @@ void easy_free(struct easy *h)
     const struct curl_api *curl = &h->lane->loop->net->curl;
     curl->easy_cleanup(h->curl);
     curl->slist_free_all(h->headers);
+    curl->slist_free_all(h->resolve);
     buf_dispose(&h->wire.url);
     buf_dispose(&h->wire.headers);
     buf_dispose(&h->head);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/transfer.h"
+#include "net/hosts.h"
 
 #define CONNECTIONS_MAX 320L /* kept open per loop: a little over what may be in flight */
 
@@ -94,6 +94,7 @@ static void *run(void *arg)
     }
     curl->multi_cleanup(l->multi);
     timers_dispose(&l->timers);
+    hosts_dispose(l); /* from here on no lookup posts */
     pthread_mutex_destroy(&l->synced.lock);
     net_disown(n);
     return NULL;

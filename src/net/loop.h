@@ -15,6 +15,7 @@
 #define NET_THREADS_MAX 4
 
 struct loop;
+struct host;
 struct mail {
     struct mail *next;
     void (*deliver)(struct loop *l, struct mail *m);
@@ -27,6 +28,7 @@ struct loop {
     size_t transfers;     /* that have arrived and not ended: room in the heap */
     uint64_t now;         /* clock of this turn */
     struct probe probe;
+    struct host *hosts; /* by name: hosts.h */
     struct {
         pthread_mutex_t lock;
         struct mail *first, **last;

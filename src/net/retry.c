@@ -16,8 +16,8 @@
 
 const char *cause_name(enum cause c)
 {
-    static const char *const names[CAUSE_COUNT] = {"none",       "connect",    "stale", "reset",
-                                                   "first_byte", "stall",      "cut",   "throttle",
+    static const char *const names[CAUSE_COUNT] = {"none",       "connect",     "stale", "reset",
+                                                   "first_byte", "stall",       "cut",   "throttle",
                                                    "server",     "wrong_reply", "again"};
     return c < CAUSE_COUNT ? names[c] : "?";
 }

@@ -49,10 +49,11 @@ void net_stats_json(const struct net_stats *s, struct buf *out)
                    s->retries[c]);
     buf_printf(out,
                "}, \"throttles\": %" PRIu64 ", \"connections\": %" PRIu64
-               ", \"ignored_ranges\": %" PRIu64 ", \"limit\": %" PRIu64 ", \"in_flight\": %" PRIu64
-               ", \"waiting\": %" PRIu64 ", \"first_byte_us\": {\"count\": %" PRIu64
-               ", \"p50\": %" PRIu64 ", \"p95\": %" PRIu64 ", \"p99\": %" PRIu64 "}}",
-               s->throttles, s->connections, s->ignored_ranges, s->limit, s->in_flight, s->waiting,
-               s->first_byte.count, latency_us(&s->first_byte, 50), latency_us(&s->first_byte, 95),
-               latency_us(&s->first_byte, 99));
+               ", \"addresses\": %" PRIu64 ", \"rests\": %" PRIu64 ", \"ignored_ranges\": %" PRIu64
+               ", \"limit\": %" PRIu64 ", \"in_flight\": %" PRIu64 ", \"waiting\": %" PRIu64
+               ", \"first_byte_us\": {\"count\": %" PRIu64 ", \"p50\": %" PRIu64
+               ", \"p95\": %" PRIu64 ", \"p99\": %" PRIu64 "}}",
+               s->throttles, s->connections, s->addresses, s->rests, s->ignored_ranges, s->limit,
+               s->in_flight, s->waiting, s->first_byte.count, latency_us(&s->first_byte, 50),
+               latency_us(&s->first_byte, 95), latency_us(&s->first_byte, 99));
 }

@@ -25,8 +25,10 @@ struct net_stats {
     uint64_t retries[CAUSE_COUNT];
     uint64_t throttles;   /* 429 and 503 answers */
     uint64_t connections; /* opened */
+    uint64_t rests;       /* times that an address of a host was left alone for a while */
     uint64_t ignored_ranges;
     uint64_t limit, in_flight, waiting; /* now */
+    uint64_t addresses;                 /* of its host, known now; 0: libcurl's business */
     struct latency first_byte;
 };
 void net_stats_json(const struct net_stats *s, struct buf *out);

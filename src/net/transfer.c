@@ -1,5 +1,5 @@
 /* See transfer.h: the life of a transfer from the queue over its tries to `done`. */
-#include "net/transfer.h"
+#include "net/hosts.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -121,6 +121,14 @@ static void begin_try(struct transfer *t)
         t->begun_ns = l->now;
     struct easy *h = easy_take(lane, &e);
     int rc = h ? easy_prepare(h, t, &e) : HR_ENOMEM;
+    if (rc == 0 && hosts_check(l, h) == HOSTS_WAIT) {
+        t->naming = h->host;
+        easy_give(h);
+        t->phase = PHASE_NAMING;
+        TAILQ_INSERT_TAIL(&t->naming->waiting, t, queue);
+        timers_set(&l->timers, &t->timer, l->now + p->connect_ms * MS);
+        return;
+    }
     if (rc == NET_WAIT) {
         easy_give(h);
         t->phase = PHASE_PARKED;
@@ -220,6 +228,8 @@ static void end_try(struct transfer *t)
     uint64_t started = t->now.sent_ns;
     timers_clear(&lane->loop->timers, &t->timer);
     count_try(t);
+    if (t->now.outcome == OUTCOME_RETRY)
+        hosts_blame(lane->loop, t->now.easy, t->now.cause);
     retire_easy(t);
     if (t->now.outcome == OUTCOME_FINAL) {
         if (t->now.fault.code >= 0) {
@@ -252,6 +262,32 @@ static void too_late(struct transfer *t, enum cause c, const char *what, uint32_
     end_try(t);
 }
 
+static void leave_naming(struct transfer *t)
+{
+    TAILQ_REMOVE(&t->naming->waiting, t, queue);
+    timers_clear(&t->lane->loop->timers, &t->timer);
+}
+
+void transfer_named(struct transfer *t)
+{
+    leave_naming(t);
+    enqueue(t, true);
+    lane_wake(t->lane);
+}
+
+static void no_name(struct transfer *t)
+{
+    struct lane *lane = t->lane;
+    leave_naming(t);
+    t->tries++;
+    transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
+                   "no name server said within %u.%u s what the address of %s is",
+                   lane->client->config.policy.connect_ms / 1000,
+                   lane->client->config.policy.connect_ms % 1000 / 100, t->naming->name);
+    try_again(t);
+    pump(lane);
+}
+
 void transfer_timer(struct timer *timer)
 {
     struct transfer *t = OWNER(timer, struct transfer, timer);
@@ -270,6 +306,9 @@ void transfer_timer(struct timer *timer)
             timers_set(&lane->loop->timers, timer, stall_at);
         else
             too_late(t, CAUSE_STALL, "the body stopped: no byte", p->stall_ms);
+        break;
+    case PHASE_NAMING:
+        no_name(t);
         break;
     case PHASE_BACKOFF:
         enqueue(t, true);
@@ -319,6 +358,8 @@ void transfer_end_now(struct transfer *t, int code, const char *why)
         dequeue(t);
     } else if (t->phase == PHASE_PARKED) {
         TAILQ_REMOVE(&t->lane->parked, t, queue);
+    } else if (t->phase == PHASE_NAMING) {
+        leave_naming(t);
     }
     finish_failed(t, code, false, why);
 }

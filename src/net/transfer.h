@@ -2,7 +2,7 @@
  * Internal to the room.
  *
  *     QUEUED ─► CONNECTING ─► WAITING ─► BODY ─► ended, or ─► BACKOFF ─► QUEUED …
- *        └► PARKED ─► QUEUED
+ *        └► PARKED or NAMING ─► QUEUED
  *
  * A transfer belongs to one lane (client × loop) and all of its life but net_start and
  * net_cancel runs on that loop's thread. What earlier tries have brought stays in the caller's
@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "net/addresses.h"
 #include "net/limit.h"
 #include "net/loop.h"
 #include "net/pins.h"
@@ -20,6 +21,8 @@
 
 struct transfer;
 TAILQ_HEAD(transfer_list, transfer);
+
+#define EASY_TRIES_MAX 4
 
 /* A libcurl easy handle with the memory its request and reply live in; recycled within its lane. */
 struct easy {
@@ -31,13 +34,20 @@ struct easy {
     struct net_wire wire;
     struct buf head, body; /* reply headers; error bodies and chunked whole objects */
     bool knows_sending;    /* libcurl tells when the request goes out (7.80) */
-    bool gets;             /* its method is GET */
+    struct host *host;     /* that its URL names; NULL: libcurl finds the address (hosts.h) */
+    char origin[160];      /* the part of the URL that says so */
+    size_t origin_size;
+    union address_ip tries[EASY_TRIES_MAX]; /* to which it has tried to connect in this try */
+    size_t tried;
+    struct curl_slist *resolve; /* what it told libcurl */
+    bool gets;                  /* its method is GET */
     char error[CURL_ERROR_SIZE];
 };
 
 enum phase {
     PHASE_QUEUED,
     PHASE_PARKED, /* no credential yet: build said NET_WAIT */
+    PHASE_NAMING, /* no address yet */
     PHASE_CONNECTING,
     PHASE_WAITING,
     PHASE_BODY,
@@ -48,7 +58,8 @@ enum outcome { OUTCOME_OPEN, OUTCOME_RETRY, OUTCOME_FINAL };
 
 struct transfer {
     TAILQ_ENTRY(transfer) open;  /* in the client, under its lock */
-    TAILQ_ENTRY(transfer) queue; /* in the lane, while QUEUED or PARKED */
+    TAILQ_ENTRY(transfer) queue; /* in the lane, while QUEUED or PARKED; in naming while NAMING */
+    struct host *naming;
     struct mail start, cancel;
     struct timer timer;
     struct lane *lane;
@@ -99,7 +110,7 @@ struct lane {
     bool told_ignored; /* that ranges are ignored: said once */
     struct easy *idle;
     uint64_t random_key, random_index;
-    _Atomic uint32_t shown_limit, shown_in_flight, shown_waiting;
+    _Atomic uint32_t shown_limit, shown_in_flight, shown_waiting, shown_addresses;
 };
 
 struct net_client {
@@ -117,6 +128,8 @@ struct net_client {
     struct lane lanes[NET_THREADS_MAX];
 };
 void client_unref(struct net_client *c);
+/* Its queue is looked at again in the next turn of the loop. False: its client is ending. */
+bool lane_wake(struct lane *lane);
 void client_forget(struct net_client *c, struct transfer *t,
                    const struct net_result *r); /* off the list; counts */
 
@@ -133,6 +146,7 @@ int easy_prepare(struct easy *h, struct transfer *t,
 void transfer_arrive(struct loop *l, struct mail *m);
 void transfer_cancel(struct loop *l, struct mail *m);
 void transfer_wake(struct loop *l, struct mail *m);
+void transfer_named(struct transfer *t); /* its host's addresses are there, or will not be */
 void transfer_end_now(struct transfer *t, int code, const char *why);
 void transfer_timer(struct timer *timer);
 void transfer_ended(struct easy *h, CURLcode code); /* libcurl says so */

@@ -1,15 +1,12 @@
 /* Many reads at once: limits, cancels, closing, dead servers, forks, threads. Times are checked
  * against bounds that a busy machine still keeps. */
 #include <arpa/inet.h>
-#include <dlfcn.h>
-#include <netdb.h>
-#include <stdatomic.h>
 #include <sys/socket.h>
 
-#include "wire/wire.h"
+#include "wire/reads.h"
 
 static struct server liar;
-static const struct net_policy quick = QUICK;
+static const struct net_policy quick = QUICK, patient = PATIENT;
 
 static struct store *open_at(struct net *net, int port, const char *how,
                              const struct net_policy *policy)
@@ -27,98 +24,6 @@ static struct store *open_at(struct net *net, int port, const char *how,
 static struct store *open_liar(const char *how)
 {
     return open_at(NULL, liar.port, how, &quick);
-}
-
-/* Patience for tests in which only a cancel or a close may end a read. */
-static const struct net_policy patient = {.connect_ms = 60000,
-                                          .first_byte_ms = 60000,
-                                          .stall_ms = 60000,
-                                          .max_retries = 100,
-                                          .retry_total_ms = 600000,
-                                          .backoff_ms = 30000,
-                                          .backoff_max_ms = 60000,
-                                          .retry_after_max_ms = 60000,
-                                          .concurrency = 64,
-                                          .concurrency_max = 256};
-
-/* ---- reads in flight ------------------------------------------------------------------------- */
-
-struct flight {
-    struct reads *all;
-    uint64_t ticket;
-    struct got got;
-    _Atomic int done; /* how often */
-};
-struct reads {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    size_t n, ended;
-    struct flight *flights;
-};
-
-static void landed(void *arg, const struct store_result *r)
-{
-    struct flight *f = arg;
-    f->got.r = *r;
-    pthread_mutex_lock(&f->all->lock);
-    atomic_fetch_add(&f->done, 1);
-    f->all->ended++;
-    pthread_cond_broadcast(&f->all->changed);
-    pthread_mutex_unlock(&f->all->lock);
-}
-
-static void start_reads(struct reads *all, struct store *s, size_t n, int64_t offset,
-                        uint64_t length)
-{
-    *all = (struct reads){.n = n, .flights = calloc(n, sizeof *all->flights)};
-    pthread_mutex_init(&all->lock, NULL);
-    cond_init_monotonic(&all->changed);
-    for (size_t i = 0; i < n; i++) {
-        struct flight *f = &all->flights[i];
-        struct store_sink sink = {got_room, &f->got};
-        struct hr_error e;
-        char key[32];
-        f->all = all;
-        snprintf(key, sizeof key, "k%zu", i);
-        check_eq(store_start(s, key, (struct store_range){offset, length}, &sink, landed, f,
-                             &f->ticket, &e),
-                 0);
-    }
-}
-
-/* Wait for all; the time it took, in ms, or -1. */
-static int64_t wait_reads(struct reads *all, uint64_t most_ms)
-{
-    uint64_t from = clock_ns();
-    bool ok = true;
-    pthread_mutex_lock(&all->lock);
-    while (all->ended < all->n && ok)
-        ok = cond_wait_until(&all->changed, &all->lock, from + most_ms * 1000000);
-    pthread_mutex_unlock(&all->lock);
-    return check(ok) ? (int64_t)((clock_ns() - from) / 1000000) : -1;
-}
-
-static void end_reads(struct reads *all)
-{
-    for (size_t i = 0; i < all->n; i++) {
-        check_eq(all->flights[i].done, 1);
-        free(all->flights[i].got.data);
-    }
-    free(all->flights);
-    pthread_cond_destroy(&all->changed);
-    pthread_mutex_destroy(&all->lock);
-}
-
-static void check_bytes(struct reads *all, uint64_t first, uint64_t size)
-{
-    size_t right = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        struct got *g = &all->flights[i].got;
-        right += g->r.rc == 0 && g->r.size == size && liar_bytes(g->data, first, size, 1);
-        if (g->r.rc < 0)
-            printf("# %s\n", g->r.error.text);
-    }
-    check_eq(right, all->n);
 }
 
 static int ask_liar(const char *what)
@@ -327,39 +232,6 @@ static void a_refused_connection_is_an_error_that_names_the_place(void)
     store_unref(s);
 }
 
-/* The resolver that libcurl finds: names of slow.invalid take their time. */
-__attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
-                                                       const struct addrinfo *hints,
-                                                       struct addrinfo **out)
-{
-    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
-    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
-    if (node && !strcmp(node, "slow.invalid"))
-        usleep(1500000);
-    return real(node, service, hints, out);
-}
-
-static void closing_does_not_wait_for_a_name_server(void)
-{
-    struct reads all;
-    uint64_t best = UINT64_MAX;
-    for (int i = 0; i < 6 && best >= 100; i++) {
-        struct store *s = NULL;
-        struct store_env env = {NULL, &patient};
-        check_eq(store_open_with("http://slow.invalid/x", NULL, &env, &s, NULL), 0);
-        start_reads(&all, s, 4, 0, 0);
-        usleep(30000);
-        uint64_t from = clock_ns();
-        store_unref(s);
-        wait_reads(&all, 5000);
-        uint64_t ms = (clock_ns() - from) / 1000000;
-        best = ms < best ? ms : best;
-        end_reads(&all);
-    }
-    check(best < 100);
-    usleep(1600000); /* the resolver's threads have been let go, not killed */
-}
-
 static void stale_connections_cost_one_retry_however_many(void)
 {
     struct store *s = open_liar("stale,size=100");
@@ -538,7 +410,6 @@ int main(int argc, char **argv)
     RUN(closing_ends_all_reads_at_once);
     RUN(a_host_that_never_connects_is_given_up_and_closes_at_once);
     RUN(a_refused_connection_is_an_error_that_names_the_place);
-    RUN(closing_does_not_wait_for_a_name_server);
     RUN(stale_connections_cost_one_retry_however_many);
     RUN(reads_start_and_stores_close_from_inside_done);
     RUN(several_network_threads_share_the_work);

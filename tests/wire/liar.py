@@ -24,7 +24,11 @@ Prints its port and serves until standard input closes. The first part of a path
     junk        not HTTP
     change      version 1 for `n` requests, then version 2; at=B also cuts those `n` bodies
     busy        `ms` ms per request; more than `most` at once get a 503
-    peak        (as a whole path) the most requests of "busy" that ever were open at once; "count": requests in all
+    mute        silent on the address 127.0.0.`at`, else honest
+    peak        (as a whole path) the most requests of "busy" that ever were open at once; "count": requests in all;
+                "places": connections by the last number of the address they came to, as in "1=16 2=16 "
+
+It listens on 127.0.0.1, .2 and .3, for tests of hosts with several addresses.
 """
 
 import socket
@@ -35,7 +39,7 @@ import time
 
 REASONS = {200: "OK", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed", 503: "Slow Down"}
 lock = threading.Lock()
-seen, open_now, peak, count = {}, 0, 0, 0
+seen, open_now, peak, count, places = {}, 0, 0, 0, {}
 
 
 def content(size, version):
@@ -76,6 +80,9 @@ class Connection(threading.Thread):
     def __init__(self, sock):
         super().__init__(daemon=True)
         self.sock, self.data, self.served = sock, b"", 0
+        self.place = sock.getsockname()[0].rsplit(".", 1)[1]
+        with lock:
+            places[self.place] = places.get(self.place, 0) + 1
 
     def read_request(self):
         while b"\r\n\r\n" not in self.data:
@@ -109,9 +116,13 @@ class Connection(threading.Thread):
         path = request["target"].split("?")[0]
         if path.startswith("http://"):  # we are the proxy
             path = "/" + path.split("/", 3)[3]
-        if path.startswith(("/peak", "/count")):
+        if path.startswith(("/peak", "/count", "/places")):
             body = str(peak if path.startswith("/peak") else count).encode()
-            peak = count = 0
+            if path.startswith("/places"):
+                body = "".join("%s=%d " % p for p in sorted(places.items())).encode()
+                places.clear()
+            else:
+                peak = count = 0
             self.sock.sendall(head(200, [("Content-Length", len(body))]) + body)
             return True
         words = path.split("/")[1].split(",")
@@ -170,6 +181,9 @@ class Connection(threading.Thread):
             self.sock.sendall(body[i : i + int(a["bytes"])])
             time.sleep(int(a["ms"]) / 1000)
         return True
+
+    def do_mute(self, request, a, nth):
+        return (self.do_silent if self.place == a["at"] else self.do_ok)(request, a, nth)
 
     # ---- not ----------------------------------------------------------------------------------------------------
 
@@ -277,10 +291,10 @@ class Connection(threading.Thread):
         return self.do_status(request, {"code": "503"}, nth) if many else self.do_ok(request, a, nth)
 
 
-def main():
+def listener(host, port):
     server = socket.socket()
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    server.bind(("127.0.0.1", 0))
+    server.bind((host, port))
     server.listen(512)
 
     def accept():
@@ -290,7 +304,17 @@ def main():
             Connection(sock).start()
 
     threading.Thread(target=accept, daemon=True).start()
-    print(server.getsockname()[1], flush=True)
+    return server.getsockname()[1]
+
+
+def main():
+    port = listener("127.0.0.1", 0)
+    for more in ("127.0.0.2", "127.0.0.3"):
+        try:
+            listener(more, port)
+        except OSError:  # taken there, or a system without these addresses
+            pass
+    print(port, flush=True)
     sys.stdin.read()
 
 
