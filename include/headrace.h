@@ -141,6 +141,68 @@ HR_API int hr_archive_read(struct hr_archive *a, const char *array, int ndim, co
 HR_API int hr_archive_cat(struct hr_archive *a, const char *array, enum hr_dtype dtype, int decode,
                           int fd, struct hr_error *e);
 
+/* ---- a store of the caller's own ----------------------------------------------------------------------------- */
+
+/* For archives that no URL leads to: the library leaves tasks, the caller takes and answers them, on any thread and in
+ * any order. One hr_store serves one archive (and its loaders).
+ *
+ *     wake() ─► hr_store_take ─► … the caller reads … ─► hr_store_answer | _missing | _fail ─► hr_store_take …
+ */
+struct hr_store;
+
+enum hr_task_kind {
+    HR_TASK_READ =
+        1, /* bytes of object `key`: `length` from `offset` on, all of it where both are 0, or the last
+                         -offset (all, if it is shorter) where offset < 0 */
+    HR_TASK_LIST, /* names directly below `key` ("": the root), each ended by a NUL, folders by "/" and a NUL */
+    HR_TASK_CANCEL /* nobody waits for `id` any more; it is to be answered all the same, with anything, when its work
+                         has ended, and counts as under way until then */
+};
+struct hr_task {
+    int kind; /* enum hr_task_kind */
+    uint64_t id;
+    const char *key; /* until the task is answered */
+    int64_t offset;
+    uint64_t length;
+};
+struct hr_store_options {
+    size_t size;         /* sizeof(struct hr_store_options): set by HR_STORE_OPTIONS */
+    const char *url;     /* how messages call the store; copied. No secrets */
+    int64_t concurrency; /* tasks taken and not answered, at most; 0: 64 */
+    /* There are tasks to take, or the archive is closed. On any thread; it must not block or call this library. Called
+     * once until the next hr_store_take. */
+    void (*wake)(void *arg);
+    /* NULL, or asked every ~50 ms by threads that wait for a read in hr_open_store or hr_archive_*; nonzero ends the wait
+     * with HR_ECANCELED. */
+    int (*interrupted)(void *arg);
+    void (*release)(void *arg); /* NULL, or called after the last use of `arg`, on any thread */
+    void *arg;
+};
+#define HR_STORE_OPTIONS                                                                           \
+    {                                                                                              \
+        .size = sizeof(struct hr_store_options)                                                    \
+    }
+
+/* On failure `release` is not called. */
+HR_API int hr_store_new(const struct hr_store_options *o, struct hr_store **out,
+                        struct hr_error *e);
+/* Fails what is and what will be asked with HR_ECLOSED. Idempotent. */
+HR_API void hr_store_close(struct hr_store *s);
+HR_API void hr_store_unref(struct hr_store *s); /* closes too; the archive may outlive it */
+
+/* As hr_open. While it runs another thread has to answer. Once per hr_store. */
+HR_API int hr_open_store(struct hr_store *s, struct hr_archive **out, struct hr_error *e);
+
+/* Up to n tasks: their number; 0 when there are none now; HR_ECLOSED when the archive and its loaders are closed, so that
+ * there will be none. Take again after answering: more may fit `concurrency`. */
+HR_API int hr_store_take(struct hr_store *s, struct hr_task *tasks, int n);
+/* Each task is answered once; unknown ids are ignored. The data is copied. A wrong byte count becomes an error here. */
+HR_API void hr_store_answer(struct hr_store *s, uint64_t id, const void *data, uint64_t size);
+HR_API void hr_store_missing(struct hr_store *s, uint64_t id); /* there is no such object */
+/* code: HR_ESTORE as a rule; HR_EUNSUPPORTED for HR_TASK_LIST where the store cannot list. */
+HR_API void hr_store_fail(struct hr_store *s, uint64_t id, int code, int retryable,
+                          const char *why);
+
 /* ---- samples: what one sample is ---------------------------------------------------------------------------- */
 
 struct hr_samples;

@@ -11,7 +11,7 @@
 #include "headrace.h"
 
 struct ext_state {
-    PyTypeObject *archive, *samples, *loader, *batch, *tensor;
+    PyTypeObject *archive, *samples, *loader, *batch, *tensor, *store;
     PyObject *make_error; /* headrace._errors.make, fetched at the first error */
     PyObject *emit_log;   /* headrace._log.emit, fetched at the first line */
 };
@@ -25,8 +25,9 @@ int ext_drain_log(struct ext_state *s);
 PyObject *ext_take_string(char *text);
 
 extern PyType_Spec ext_archive_spec, ext_samples_spec, ext_loader_spec, ext_batch_spec,
-    ext_tensor_spec;
+    ext_tensor_spec, ext_store_spec;
 
+PyObject *ext_store(PyObject *module, PyObject *args); /* store(url, concurrency) */
 PyObject *ext_archive_new(struct ext_state *s,
                           struct hr_archive *a); /* these take over the reference */
 PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x);

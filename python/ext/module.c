@@ -94,6 +94,7 @@ static PyObject *ext_drain(PyObject *module, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"open", ext_open, METH_VARARGS, "open(url, options_json) -> ArchiveHandle"},
+    {"store", ext_store, METH_VARARGS, "store(url, concurrency) -> StoreHandle"},
     {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
     {"version", ext_version, METH_NOARGS, "version() -> str"},
     {"drain_log", ext_drain, METH_NOARGS, "Hand collected log lines to logging."},
@@ -113,7 +114,8 @@ static int exec(PyObject *module)
                    add_type(module, &ext_samples_spec, &s->samples) ||
                    add_type(module, &ext_loader_spec, &s->loader) ||
                    add_type(module, &ext_batch_spec, &s->batch) ||
-                   add_type(module, &ext_tensor_spec, &s->tensor)
+                   add_type(module, &ext_tensor_spec, &s->tensor) ||
+                   add_type(module, &ext_store_spec, &s->store)
                ? -1
                : 0;
 }
@@ -126,6 +128,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(s->loader);
     Py_VISIT(s->batch);
     Py_VISIT(s->tensor);
+    Py_VISIT(s->store);
     Py_VISIT(s->make_error);
     Py_VISIT(s->emit_log);
     return 0;
@@ -139,6 +142,7 @@ static int clear(PyObject *module)
     Py_CLEAR(s->loader);
     Py_CLEAR(s->batch);
     Py_CLEAR(s->tensor);
+    Py_CLEAR(s->store);
     Py_CLEAR(s->make_error);
     Py_CLEAR(s->emit_log);
     return 0;

@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     import os
     from typing import Any
 
-_LATER = "reading a {} object comes in a later release: give a path or a URL"
 
-
-def open(url: str | os.PathLike[str], storage_options: dict[str, Any] | None = None) -> Archive:
-    """Open the archive at a path or URL (``file://``, ``http://``, ``https://``). Reads metadata only.
+def open(url: str | os.PathLike[str] | Any, storage_options: dict[str, Any] | None = None) -> Archive:
+    """Open the archive at a path or URL, or in a store object. Reads metadata only.
 
     Parameters
     ----------
     url
-        Directory of a Zarr v2 or v3 hierarchy, or its URL.
+        Directory of a Zarr v2 or v3 hierarchy, or its URL (``file://``, ``http://``, ``https://``). Or an object that
+        gives bytes for keys: a zarr Store of zarr-python 3, or a mapping, such as fsspec's ``fs.get_mapper(…)``.
     storage_options
-        Options of the store; an unknown one is an error that suggests the nearest.
+        Options of the store; an unknown one is an error that suggests the nearest. For store objects: ``concurrency``,
+        reads under way at once (64).
 
     Raises `NotFoundError` (a `KeyError`) when there is no archive, `FormatError` when its metadata is broken, and
     `StoreError` (an `OSError`) when the store refuses.
@@ -32,9 +32,9 @@ def open(url: str | os.PathLike[str], storage_options: dict[str, Any] | None = N
     if path is not None:
         url = path()
     if not isinstance(url, str):
-        from headrace._errors import UnsupportedError
+        from headrace._store import open_store
 
-        raise UnsupportedError(_LATER.format(type(url).__name__))
+        return open_store(url, storage_options)
     return Archive(_headrace.open(url, to_json(storage_options) if storage_options else None), url)
 
 

@@ -1,6 +1,7 @@
 """The exceptions of Headrace: a small tree under `Error`, each also the built-in exception a user would catch there."""
 
 import builtins
+import sys
 
 
 class Error(Exception):
@@ -77,4 +78,7 @@ def make(code: int, text: str, retryable: int) -> BaseException:
     error = _BY_CODE.get(code, Error)(text)
     if retryable and isinstance(error, Error):
         error.retryable = True
+    stores = sys.modules.get("headrace._store")
+    if stores is not None:
+        stores.explain(error)
     return error

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 def open(url: str, options_json: str | None, /) -> ArchiveHandle: ...
+def store(url: str, concurrency: int, /) -> StoreHandle: ...
 def configure(workers: int, net_threads: int, io_threads: int, /) -> None: ...
 def version() -> str: ...
 def drain_log() -> None:
@@ -26,6 +27,19 @@ class ArchiveHandle:
     ) -> Any:
         """A `Tensor`; or bytes, where `item_size` is 0."""
     def samples(self, along: str, /) -> SamplesHandle: ...
+
+@final
+class StoreHandle:
+    def open(self) -> ArchiveHandle:
+        """Another thread has to answer meanwhile."""
+    def close(self) -> None:
+        """Fail what is and what will be asked."""
+    def fileno(self) -> int:
+        """Becomes readable when there are tasks."""
+    def take(self) -> list[tuple[int, int, str, int, int]] | None:
+        """(kind, id, key, offset, length) of each; None when there will be no more."""
+    def answer(self, answers: list[tuple[int, Any]], /) -> None:
+        """(id, bytes-like | None where there is no such object | (code, text, retryable)) of each."""
 
 @final
 class SamplesHandle:

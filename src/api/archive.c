@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "store/bridge.h"
 
 struct hr_archive {
     atomic_int refs;
@@ -43,6 +44,14 @@ static void *document_room(void *arg, uint64_t size)
     return d->data;
 }
 
+/* As the store said it, whether a retry can help included. */
+static int store_failed(const struct hr_error *why, struct hr_error *e)
+{
+    if (e)
+        *e = *why;
+    return why->code;
+}
+
 static int fetch_document(struct hr_archive *a, const struct need *need, struct document *d,
                           struct answer *answer, struct hr_error *e)
 {
@@ -57,7 +66,7 @@ static int fetch_document(struct hr_archive *a, const struct need *need, struct 
     else if (d->size > READER_MAX_DOCUMENT)
         answer->size = d->size;
     else if (rc < 0)
-        return error_set(e, rc, "%s", result.error.text);
+        return store_failed(&result.error, e);
     return 0;
 }
 
@@ -74,7 +83,7 @@ static int fetch_list(struct hr_archive *a, const struct need *need, struct docu
     else if (rc == HR_EUNSUPPORTED || (rc == HR_ESTORE && !why.retryable))
         answer->kind = ANSWER_UNSUPPORTED;
     else if (rc < 0)
-        return error_set(e, rc, "%s", why.text);
+        return store_failed(&why, e);
     return 0;
 }
 
@@ -126,17 +135,22 @@ static int open_store(struct hr_archive *a, const char *url, const char *options
     return store_open_with(url, options, &env, &a->store, e);
 }
 
-int hr_open(const char *url, const char *options, struct hr_archive **out, struct hr_error *e)
+static struct hr_archive *archive_new(struct hr_error *e)
 {
-    if (!url || !out)
-        return error_set(e, HR_EINVAL, "hr_open: no URL, or no place for the archive");
     struct hr_archive *a = mem_zalloc(sizeof *a);
-    if (!a)
-        return error_nomem(e, sizeof *a, "an archive");
+    if (!a) {
+        error_nomem(e, sizeof *a, "an archive");
+        return NULL;
+    }
     atomic_init(&a->refs, 1);
     a->owner = getpid();
     pthread_mutex_init(&a->locked.mutex, NULL);
-    int rc = open_store(a, url, options, e);
+    return a;
+}
+
+/* The first look into its store, opened with `rc`. */
+static int archive_begin(struct hr_archive *a, int rc, struct hr_archive **out, struct hr_error *e)
+{
     if (rc >= 0 && !(a->locked.reader = reader_new(e)))
         rc = HR_ENOMEM;
     if (rc >= 0)
@@ -147,6 +161,22 @@ int hr_open(const char *url, const char *options, struct hr_archive **out, struc
     }
     *out = a;
     return 0;
+}
+
+int hr_open(const char *url, const char *options, struct hr_archive **out, struct hr_error *e)
+{
+    if (!url || !out)
+        return error_set(e, HR_EINVAL, "hr_open: no URL, or no place for the archive");
+    struct hr_archive *a = archive_new(e);
+    return a ? archive_begin(a, open_store(a, url, options, e), out, e) : HR_ENOMEM;
+}
+
+int hr_open_store(struct hr_store *s, struct hr_archive **out, struct hr_error *e)
+{
+    if (!s || !out)
+        return error_set(e, HR_EINVAL, "hr_open_store: no store, or no place for the archive");
+    struct hr_archive *a = archive_new(e);
+    return a ? archive_begin(a, bridge_open(s, &a->store, e), out, e) : HR_ENOMEM;
 }
 
 struct hr_archive *hr_archive_ref(struct hr_archive *a)
