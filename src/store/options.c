@@ -135,6 +135,11 @@ static int set(const struct option_spec *s, const struct json *v, const char *st
             return wrong_type(s, store, "true or false", v, e);
         *(bool *)at = v->boolean;
         return 0;
+    case OPTION_MAYBE:
+        if (v->type != JSON_BOOL)
+            return wrong_type(s, store, "true or false", v, e);
+        *(enum maybe *)at = v->boolean ? MAYBE_YES : MAYBE_NO;
+        return 0;
     case OPTION_SECONDS:
         if (!json_number(v, &seconds))
             return wrong_type(s, store, "a number of seconds", v, e);
@@ -160,6 +165,27 @@ static int set(const struct option_spec *s, const struct json *v, const char *st
         TRY(check_headers(v, store, e));
         *(const struct json **)at = v;
         return 0;
+    case OPTION_OBJECT:
+        if (v->type != JSON_OBJECT)
+            return wrong_type(s, store, "an object of options", v, e);
+        *(const struct json **)at = v;
+        return 0;
+    }
+    return 0;
+}
+
+int options_object(const struct json *object, const char *store, const struct option_spec *specs,
+                   size_t n, void *into, struct hr_error *e)
+{
+    for (uint32_t i = 0; object && i < object->size; i++) {
+        const struct json_member *m = &object->members[i];
+        size_t k = 0;
+        while (k < n && strcmp(specs[k].name, m->key))
+            k++;
+        if (k == n)
+            return unknown(m->key, store, specs, n, e);
+        if (m->value.type != JSON_NULL)
+            TRY(set(&specs[k], &m->value, store, into, e));
     }
     return 0;
 }
@@ -176,15 +202,5 @@ int options_parse(const char *json, const char *store, const struct option_spec 
     if (root->type != JSON_OBJECT)
         return error_set(e, HR_EINVAL, "%s: storage options must be a JSON object, not %s", store,
                          json_type_name(root));
-    for (uint32_t i = 0; i < root->size; i++) {
-        const struct json_member *m = &root->members[i];
-        size_t k = 0;
-        while (k < n && strcmp(specs[k].name, m->key))
-            k++;
-        if (k == n)
-            return unknown(m->key, store, specs, n, e);
-        if (m->value.type != JSON_NULL)
-            TRY(set(&specs[k], &m->value, store, into, e));
-    }
-    return 0;
+    return options_object(root, store, specs, n, into, e);
 }

@@ -10,11 +10,14 @@
 
 enum option_type {
     OPTION_BOOL,    /* bool */
+    OPTION_MAYBE,   /* bool → enum maybe, which is zero where nothing is said */
     OPTION_SECONDS, /* number of seconds → uint32_t milliseconds */
     OPTION_COUNT,   /* integer → uint32_t */
     OPTION_STRING,  /* const char *, in the arena */
-    OPTION_HEADERS  /* object of strings, valid as HTTP headers → const struct json * */
+    OPTION_HEADERS, /* object of strings, valid as HTTP headers → const struct json * */
+    OPTION_OBJECT   /* any object → const struct json *, for options_object */
 };
+enum maybe { MAYBE_UNSAID, MAYBE_NO, MAYBE_YES };
 struct option_spec {
     const char *name;
     enum option_type type;
@@ -25,5 +28,8 @@ struct option_spec {
  * names the store in errors; what is stored in `into` lives in `a`. */
 int options_parse(const char *json, const char *store, const struct option_spec *specs, size_t n,
                   void *into, struct arena *a, struct hr_error *e);
+/* The same for options inside an option of type OPTION_OBJECT, already parsed. NULL: none. */
+int options_object(const struct json *object, const char *store, const struct option_spec *specs,
+                   size_t n, void *into, struct hr_error *e);
 
 #endif

@@ -137,6 +137,14 @@ int remote_ask(struct remote *r, const char *name, const char *query, struct buf
     return result.rc;
 }
 
+static int remote_list(struct store *s, const char *prefix, char **names, size_t *size,
+                       struct hr_error *e)
+{
+    if (!remote(s)->list)
+        return error_set(e, HR_EUNSUPPORTED, "%s: this store cannot list its keys", s->url);
+    return remote(s)->list(remote(s), prefix, names, size, e);
+}
+
 static void remote_cancel(struct store *s, uint64_t ticket)
 {
     net_cancel(remote(s)->client, ticket);
@@ -158,6 +166,7 @@ const struct store_ops remote_ops = {
     .remote = true,
     .close = remote_close,
     .read = remote_read,
+    .list = remote_list,
     .start = remote_start,
     .cancel = remote_cancel,
     .stats = remote_stats,

@@ -10,6 +10,8 @@ struct remote {
     struct store base;
     struct net_client *client;
     bool refuse_dots; /* the server resolves "." and ".." in paths */
+    int (*list)(struct remote *r, const char *prefix, char **names, size_t *size,
+                struct hr_error *e); /* store_list; NULL: this kind of server has no listings */
 };
 extern const struct store_ops remote_ops;
 
