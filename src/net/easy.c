@@ -24,8 +24,12 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
     struct easy *h = arg;
     struct transfer *t = h->t;
     size_t n = size * count;
+    if (!t) /* hedge.h */
+        return 0;
     if (t->now.replied) /* trailers of a chunked body */
         return n;
+    if (t->hedge && !hedge_answered(t, h, n > 9 && data[9] == '2'))
+        return 0;
     t->now.progress_ns = t->lane->loop->now;
     if (!t->now.first_byte_ns)
         t->now.first_byte_ns = clock_ns();
@@ -53,6 +57,8 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
     struct transfer *t = ((struct easy *)arg)->t;
     size_t n = size * count;
+    if (!t)
+        return 0;
     t->now.progress_ns = t->lane->loop->now;
     return body_bytes(t, data, n) ? n : 0;
 }
@@ -70,16 +76,23 @@ static int on_sending(void *arg, char *ip, char *local_ip, int port, int local_p
     struct transfer *t = h->t;
     struct loop *l = t->lane->loop;
     (void)ip, (void)local_ip, (void)port;
+    if (!t)
+        return CURL_PREREQFUNC_ABORT;
     if (!strncmp(h->wire.url.data, "http:", 5) && easy_reused(h) &&
         !probe_clean(&l->probe, local_port)) {
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_STALE, HR_ESTORE,
-                       "the kept connection is closed or holds stray bytes");
+        if (!t->hedge)
+            transfer_fault(t, OUTCOME_RETRY, CAUSE_STALE, HR_ESTORE,
+                           "the kept connection is closed or holds stray bytes");
         return CURL_PREREQFUNC_ABORT;
     }
+    h->sent_ns = clock_ns();
+    if (t->now.easy != h)
+        return CURL_PREREQFUNC_OK;
     t->phase = PHASE_WAITING;
-    t->now.sent_ns = clock_ns();
-    timers_set(&l->timers, &t->timer,
-               t->now.sent_ns + t->lane->client->config.policy.first_byte_ms * 1000000ull);
+    t->now.sent_ns = h->sent_ns;
+    uint64_t late = hedge_due(t, h->sent_ns),
+             at = h->sent_ns + t->lane->client->config.policy.first_byte_ms * 1000000ull;
+    timers_set(&l->timers, &t->timer, late < at ? late : at);
     return CURL_PREREQFUNC_OK;
 }
 
@@ -264,6 +277,7 @@ int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
     buf_clear(&h->body);
     h->error[0] = 0;
     h->t = t;
+    h->sent_ns = 0;
     h->wire.mark = 0;
     struct net_try what = {.key = t->key,
                            .method = t->ask.method,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "net/hosts.h"
+#include "net/tries.h"
 
 #define CONNECTIONS_MAX 320L /* kept open per loop: a little over what may be in flight */
 
@@ -87,6 +88,7 @@ static void *run(void *arg)
             transfer_timer(t);
         curl->multi_perform(l->multi, &running);
         l->now = clock_ns();
+        tries_drop_losers(l);
         take_finished(l);
         if (!has_mail(l))
             curl->multi_poll(l->multi, NULL, 0, poll_time(l), NULL);

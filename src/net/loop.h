@@ -16,6 +16,7 @@
 
 struct loop;
 struct host;
+struct easy;
 struct mail {
     struct mail *next;
     void (*deliver)(struct loop *l, struct mail *m);
@@ -28,7 +29,8 @@ struct loop {
     size_t transfers;     /* that have arrived and not ended: room in the heap */
     uint64_t now;         /* clock of this turn */
     struct probe probe;
-    struct host *hosts; /* by name: hosts.h */
+    struct host *hosts;  /* by name: hosts.h */
+    struct easy *losers; /* hedge.h */
     struct {
         pthread_mutex_t lock;
         struct mail *first, **last;
@@ -42,6 +44,7 @@ void loop_post(struct loop *l, struct mail *m);
 struct net {
     int pid;
     int threads;
+    bool trace;
     void (*log)(void *arg, int level, const char *text);
     void *log_arg;
     _Atomic uint32_t refs;   /* users: api/, and each client that is not closed */

@@ -28,6 +28,7 @@ struct net *net_new(const struct net_options *o, struct hr_error *e)
     }
     n->pid = getpid();
     n->threads = threads;
+    n->trace = o->trace && o->log;
     n->log = o->log;
     n->log_arg = o->log_arg;
     atomic_init(&n->refs, 1);

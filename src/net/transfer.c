@@ -1,5 +1,6 @@
 /* See transfer.h: the life of a transfer from the queue over its tries to `done`. */
 #include "net/hosts.h"
+#include "net/tries.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -21,13 +22,7 @@ void transfer_name(const struct transfer *t, char *out, size_t n)
             out[i] = '?';
 }
 
-static void show_lane(struct lane *lane)
-{
-    atomic_store_explicit(&lane->shown_limit, lane->limit.now, memory_order_relaxed);
-    atomic_store_explicit(&lane->shown_in_flight, lane->in_flight, memory_order_relaxed);
-}
-
-static void enqueue(struct transfer *t, bool first)
+void transfer_enqueue(struct transfer *t, bool first)
 {
     struct lane *lane = t->lane;
     t->phase = PHASE_QUEUED;
@@ -38,7 +33,7 @@ static void enqueue(struct transfer *t, bool first)
     atomic_fetch_add_explicit(&lane->shown_waiting, 1, memory_order_relaxed);
 }
 
-static void dequeue(struct transfer *t)
+void transfer_dequeue(struct transfer *t)
 {
     TAILQ_REMOVE(&t->lane->queue, t, queue);
     atomic_fetch_sub_explicit(&t->lane->shown_waiting, 1, memory_order_relaxed);
@@ -60,8 +55,7 @@ static void finish(struct transfer *t, const struct net_result *r)
     client_unref(c);
 }
 
-/* `text` with the name of the object before it, and what was tried behind it. */
-static void finish_failed(struct transfer *t, int code, bool retryable, const char *text)
+void transfer_fail(struct transfer *t, int code, bool retryable, const char *text)
 {
     struct net_result r = {.rc = code, .object_size = t->object.total};
     char name[320], tried[64] = "";
@@ -83,7 +77,7 @@ static void finish_try(struct transfer *t)
     const struct hr_error *f = &t->now.fault;
     struct net_result r = {.rc = f->code, .object_size = t->object.total};
     if (f->code < 0) {
-        finish_failed(t, f->code, f->retryable, f->text);
+        transfer_fail(t, f->code, f->retryable, f->text);
         return;
     }
     if (f->code == NET_OK)
@@ -92,95 +86,6 @@ static void finish_try(struct transfer *t)
 }
 
 /* ---- tries ----------------------------------------------------------------------------------- */
-
-static void retire_easy(struct transfer *t)
-{
-    struct lane *lane = t->lane;
-    lane->loop->net->curl.multi_remove_handle(lane->loop->multi, t->now.easy->curl);
-    easy_give(t->now.easy);
-    t->now.easy = NULL;
-    lane->in_flight--;
-    show_lane(lane);
-}
-
-static void begin_try(struct transfer *t)
-{
-    struct lane *lane = t->lane;
-    struct loop *l = lane->loop;
-    const struct net_policy *p = &lane->client->config.policy;
-    struct hr_error e = {0};
-    memset(&t->now, 0, sizeof t->now);
-    t->now.resumed = t->object.got > 0;
-    t->now.got_before = t->object.got;
-    t->now.want = t->ask.want;
-    if (t->now.resumed)
-        t->now.want = (struct want){WANT_RANGE, t->object.first + t->object.got,
-                                    t->object.size - t->object.got};
-    t->now.sent_ns = t->now.progress_ns = l->now;
-    if (!t->tries)
-        t->begun_ns = l->now;
-    struct easy *h = easy_take(lane, &e);
-    int rc = h ? easy_prepare(h, t, &e) : HR_ENOMEM;
-    if (rc == 0 && hosts_check(l, h) == HOSTS_WAIT) {
-        t->naming = h->host;
-        easy_give(h);
-        t->phase = PHASE_NAMING;
-        TAILQ_INSERT_TAIL(&t->naming->waiting, t, queue);
-        timers_set(&l->timers, &t->timer, l->now + p->connect_ms * MS);
-        return;
-    }
-    if (rc == NET_WAIT) {
-        easy_give(h);
-        t->phase = PHASE_PARKED;
-        TAILQ_INSERT_TAIL(&lane->parked, t, queue);
-        return;
-    }
-    if (rc == 0 && l->net->curl.multi_add_handle(l->multi, h->curl) != CURLM_OK)
-        rc = error_nomem(&e, sizeof *h, "a transfer");
-    if (rc < 0) {
-        if (h)
-            easy_give(h);
-        finish_failed(t, rc, false, e.text);
-        return;
-    }
-    t->tries++;
-    t->now.easy = h;
-    t->phase = h->knows_sending ? PHASE_CONNECTING : PHASE_WAITING;
-    lane->in_flight++;
-    uint64_t ms =
-        p->connect_ms +
-        (h->knows_sending ? 50 : p->first_byte_ms); /* 50: libcurl's own text comes first */
-    timers_set(&l->timers, &t->timer, l->now + ms * MS);
-}
-
-static void pump(struct lane *lane)
-{
-    struct transfer *t;
-    while (lane->in_flight < lane->limit.now && (t = TAILQ_FIRST(&lane->queue))) {
-        dequeue(t);
-        begin_try(t);
-    }
-    show_lane(lane);
-}
-
-/* Counters of a try that is over; its easy handle is still there. */
-static void count_try(struct transfer *t)
-{
-    struct net_client *c = t->lane->client;
-    struct net_stats *s = &c->synced.stats;
-    long connects = 0;
-    c->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_NUM_CONNECTS, &connects);
-    if (connects && t->now.replied)
-        easy_note_socket(t->now.easy);
-    pthread_mutex_lock(&c->synced.lock);
-    s->requests++;
-    s->bytes += t->now.seen;
-    s->connections += connects > 0 ? (uint64_t)connects : 0;
-    s->throttles += retry_throttled(t->now.reply.status);
-    if (t->now.replied)
-        latency_add(&s->first_byte, t->now.first_byte_ns - t->now.sent_ns);
-    pthread_mutex_unlock(&c->synced.lock);
-}
 
 static void keep_or_drop(struct transfer *t)
 {
@@ -206,7 +111,7 @@ static void try_again(struct transfer *t)
     net_log(c->net, 10, "%s: %s: %s; %s in %" PRIu64 " ms", name, cause_name(cause),
             t->now.fault.text, d.again ? "next try" : "given up", d.again ? d.delay_ms : 0);
     if (!d.again) {
-        finish_failed(t, t->now.fault.code, cause != CAUSE_WRONG, t->now.fault.text);
+        transfer_fail(t, t->now.fault.code, cause != CAUSE_WRONG, t->now.fault.text);
         return;
     }
     pthread_mutex_lock(&c->synced.lock);
@@ -214,11 +119,17 @@ static void try_again(struct transfer *t)
     pthread_mutex_unlock(&c->synced.lock);
     t->fresh = cause != CAUSE_THROTTLE && cause != CAUSE_SERVER && cause != CAUSE_AGAIN;
     if (!d.delay_ms) {
-        enqueue(t, true);
+        transfer_enqueue(t, true);
         return;
     }
     t->phase = PHASE_BACKOFF;
     timers_set(&l->timers, &t->timer, l->now + d.delay_ms * MS);
+}
+
+static void retire_try(struct transfer *t)
+{
+    try_retire(t->now.easy, t);
+    t->now.easy = NULL;
 }
 
 /* The try is over and its outcome is set. */
@@ -227,10 +138,18 @@ static void end_try(struct transfer *t)
     struct lane *lane = t->lane;
     uint64_t started = t->now.sent_ns;
     timers_clear(&lane->loop->timers, &t->timer);
-    count_try(t);
-    if (t->now.outcome == OUTCOME_RETRY)
+    hedge_drop(t);
+    if (t->now.outcome == OUTCOME_RETRY) {
         hosts_blame(lane->loop, t->now.easy, t->now.cause);
-    retire_easy(t);
+        if (t->now.cause == CAUSE_THROTTLE)
+            hedging_throttled(&lane->hedging, lane->loop->now);
+        else
+            hedging_failed(&lane->hedging);
+    } else if (t->now.replied && t->tries == 1) {
+        hedging_learn(&lane->hedging, lane->client->config.policy.hedge_ms,
+                      t->now.first_byte_ns - t->now.sent_ns);
+    }
+    retire_try(t);
     if (t->now.outcome == OUTCOME_FINAL) {
         if (t->now.fault.code >= 0) {
             bucket_success(&lane->bucket);
@@ -245,12 +164,17 @@ static void end_try(struct transfer *t)
         keep_or_drop(t);
         try_again(t);
     }
-    pump(lane);
+    lane_pump(lane);
 }
 
 void transfer_ended(struct easy *h, CURLcode code)
 {
     struct transfer *t = h->t;
+    if (t->hedge) {
+        hedge_ended(t, h);
+        lane_pump(t->lane);
+        return;
+    }
     body_end(t, code);
     end_try(t);
 }
@@ -271,7 +195,7 @@ static void leave_naming(struct transfer *t)
 void transfer_named(struct transfer *t)
 {
     leave_naming(t);
-    enqueue(t, true);
+    transfer_enqueue(t, true);
     lane_wake(t->lane);
 }
 
@@ -285,7 +209,7 @@ static void no_name(struct transfer *t)
                    lane->client->config.policy.connect_ms / 1000,
                    lane->client->config.policy.connect_ms % 1000 / 100, t->naming->name);
     try_again(t);
-    pump(lane);
+    lane_pump(lane);
 }
 
 void transfer_timer(struct timer *timer)
@@ -294,12 +218,18 @@ void transfer_timer(struct timer *timer)
     struct lane *lane = t->lane;
     const struct net_policy *p = &lane->client->config.policy;
     uint64_t stall_at = t->now.progress_ns + p->stall_ms * MS;
+    uint64_t answer_at = t->now.sent_ns + p->first_byte_ms * MS;
     switch (t->phase) {
     case PHASE_CONNECTING:
         too_late(t, CAUSE_CONNECT, "no connection", p->connect_ms);
         break;
     case PHASE_WAITING:
-        too_late(t, CAUSE_FIRST_BYTE, "no answer", p->first_byte_ms);
+        if (answer_at <= lane->loop->now) {
+            too_late(t, CAUSE_FIRST_BYTE, "no answer", p->first_byte_ms);
+            break;
+        }
+        hedge_send(t);
+        timers_set(&lane->loop->timers, timer, answer_at);
         break;
     case PHASE_BODY:
         if (stall_at > lane->loop->now)
@@ -311,8 +241,8 @@ void transfer_timer(struct timer *timer)
         no_name(t);
         break;
     case PHASE_BACKOFF:
-        enqueue(t, true);
-        pump(lane);
+        transfer_enqueue(t, true);
+        lane_pump(lane);
         break;
     case PHASE_QUEUED:
     case PHASE_PARKED:
@@ -327,11 +257,11 @@ void transfer_arrive(struct loop *l, struct mail *m)
     struct transfer *t = OWNER(m, struct transfer, start);
     l->transfers++;
     if (timers_reserve(&l->timers, l->transfers) < 0) {
-        finish_failed(t, HR_ENOMEM, false, "no memory for another transfer");
+        transfer_fail(t, HR_ENOMEM, false, "no memory for another transfer");
         return;
     }
-    enqueue(t, false);
-    pump(t->lane);
+    transfer_enqueue(t, false);
+    lane_pump(t->lane);
 }
 
 /* In the order in which they came; those that need not wait any more go before all others. */
@@ -343,25 +273,25 @@ void transfer_wake(struct loop *l, struct mail *m)
     atomic_store(&lane->wake_posted, false);
     while ((t = TAILQ_LAST(&lane->parked, transfer_list))) {
         TAILQ_REMOVE(&lane->parked, t, queue);
-        enqueue(t, true);
+        transfer_enqueue(t, true);
     }
-    pump(lane);
+    lane_pump(lane);
     client_unref(lane->client);
 }
 
 void transfer_end_now(struct transfer *t, int code, const char *why)
 {
     if (t->now.easy) {
-        count_try(t);
-        retire_easy(t);
+        hedge_drop(t);
+        retire_try(t);
     } else if (t->phase == PHASE_QUEUED) {
-        dequeue(t);
+        transfer_dequeue(t);
     } else if (t->phase == PHASE_PARKED) {
         TAILQ_REMOVE(&t->lane->parked, t, queue);
     } else if (t->phase == PHASE_NAMING) {
         leave_naming(t);
     }
-    finish_failed(t, code, false, why);
+    transfer_fail(t, code, false, why);
 }
 
 void transfer_cancel(struct loop *l, struct mail *m)
@@ -375,5 +305,5 @@ void transfer_cancel(struct loop *l, struct mail *m)
     struct lane *lane = t->lane;
     t->cancel_arrived = true;
     transfer_end_now(t, HR_ECANCELED, "canceled");
-    pump(lane);
+    lane_pump(lane);
 }

@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "net/addresses.h"
+#include "net/hedge.h"
 #include "net/limit.h"
 #include "net/loop.h"
 #include "net/pins.h"
@@ -30,6 +31,7 @@ struct easy {
     struct lane *lane;
     struct transfer *t; /* NULL when idle */
     CURL *curl;
+    uint64_t sent_ns; /* 0: not yet */
     struct curl_slist *headers;
     struct net_wire wire;
     struct buf head, body; /* reply headers; error bodies and chunked whole objects */
@@ -72,8 +74,9 @@ struct transfer {
     uint32_t tries;
     uint64_t begun_ns; /* first try */
     struct retry retry;
-    bool fresh; /* next try on a new connection */
-    struct {    /* what is known of the object and kept of it */
+    struct easy *hedge; /* its second request, until one of both is answered */
+    bool fresh;         /* next try on a new connection */
+    struct {            /* what is known of the object and kept of it */
         bool sized, no_resume;
         uint64_t first, size, total, got;
         char *place;
@@ -106,6 +109,7 @@ struct lane {
     uint32_t in_flight;
     struct limit limit;
     struct bucket bucket;
+    struct hedging hedging;
     bool answered;
     bool told_ignored; /* that ranges are ignored: said once */
     struct easy *idle;
@@ -150,6 +154,10 @@ void transfer_named(struct transfer *t); /* its host's addresses are there, or w
 void transfer_end_now(struct transfer *t, int code, const char *why);
 void transfer_timer(struct timer *timer);
 void transfer_ended(struct easy *h, CURLcode code); /* libcurl says so */
+void transfer_enqueue(struct transfer *t, bool first);
+void transfer_dequeue(struct transfer *t);
+/* `text` with the name of the object before it, and what was tried behind it. */
+void transfer_fail(struct transfer *t, int code, bool retryable, const char *text);
 void transfer_name(const struct transfer *t, char *out, size_t n);
 
 /* body.c; called by libcurl through easy.c: false aborts the try */

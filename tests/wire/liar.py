@@ -24,6 +24,8 @@ Prints its port and serves until standard input closes. The first part of a path
     junk        not HTTP
     change      version 1 for `n` requests, then version 2; at=B also cuts those `n` bodies
     busy        `ms` ms per request; more than `most` at once get a 503
+    late        every `every`-th request of all waits `ms` ms and then sends `at` bytes and
+                closes, if given; with rst, all others are reset meanwhile
     mute        silent on the address 127.0.0.`at`, else honest
     peak        (as a whole path) the most requests of "busy" that ever were open at once; "count": requests in all;
                 "places": connections by the last number of the address they came to, as in "1=16 2=16 "
@@ -39,7 +41,7 @@ import time
 
 REASONS = {200: "OK", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed", 503: "Slow Down"}
 lock = threading.Lock()
-seen, open_now, peak, count, places = {}, 0, 0, 0, {}
+seen, open_now, peak, count, late, places = {}, 0, 0, 0, 0, {}
 
 
 def content(size, version):
@@ -126,7 +128,7 @@ class Connection(threading.Thread):
             self.sock.sendall(head(200, [("Content-Length", len(body))]) + body)
             return True
         words = path.split("/")[1].split(",")
-        how, a = words[0], dict(w.split("=", 1) for w in words[1:] if "=" in w)
+        how, a = words[0], dict(w.partition("=")[::2] for w in words[1:])
         with lock:
             count += 1
             nth = seen[path] = seen.get(path, 0) + 1
@@ -181,6 +183,19 @@ class Connection(threading.Thread):
             self.sock.sendall(body[i : i + int(a["bytes"])])
             time.sleep(int(a["ms"]) / 1000)
         return True
+
+    def do_late(self, request, a, nth):
+        global late
+        if late and "rst" in a:
+            return self.rst()
+        if count % int(a["every"]) == 0:
+            late += 1
+            time.sleep(int(a["ms"]) / 1000)
+            late -= 1
+            if "at" in a:
+                self.cut(request, a)
+                return False
+        return self.do_ok(request, a, nth)
 
     def do_mute(self, request, a, nth):
         return (self.do_silent if self.place == a["at"] else self.do_ok)(request, a, nth)

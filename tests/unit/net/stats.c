@@ -37,9 +37,34 @@ static void counters_are_valid_json(void)
     buf_dispose(&b);
 }
 
+static void one_line_says_what_happened(void)
+{
+    struct net_stats s = {.requests = 1204, .bytes = 3210000000, .connections = 64};
+    struct buf b;
+    buf_init(&b);
+    net_stats_line(&s, &b);
+    check_str(b.data, "1204 requests, 3210.0 MB, 0 retries, 64 connections");
+    buf_clear(&b);
+    s.retries[CAUSE_CUT] = 3;
+    s.retries[CAUSE_THROTTLE] = 9;
+    s.throttles = 9;
+    s.hedges = 7;
+    s.hedges_won = 5;
+    s.addresses = 8;
+    s.failed = 1;
+    latency_add(&s.first_byte, 20000000);
+    spread_add(&s.throughput, 100000);
+    net_stats_line(&s, &b);
+    check_has(b.data,
+              "12 retries (cut 3, throttle 9), throttled 9 times, 5 of 7 second requests won, "
+              "1 reads failed, 64 connections to 8 addresses, first byte after 20.5 ms");
+    buf_dispose(&b);
+}
+
 int main(void)
 {
     RUN(percentiles_are_within_a_bucket);
     RUN(counters_are_valid_json);
+    RUN(one_line_says_what_happened);
     return t_done();
 }

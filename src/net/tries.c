@@ -1,0 +1,126 @@
+/* See tries.h. */
+#include "net/tries.h"
+
+#include <string.h>
+
+#include "net/hosts.h"
+#include "net/trace.h"
+
+#define MS               1000000ull
+#define THROUGHPUT_LEAST (256u << 10) /* shorter bodies come in one piece */
+
+static void show_lane(struct lane *lane)
+{
+    atomic_store_explicit(&lane->shown_limit, lane->limit.now, memory_order_relaxed);
+    atomic_store_explicit(&lane->shown_in_flight, lane->in_flight, memory_order_relaxed);
+}
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+static void begin_try(struct transfer *t)
+{
+    struct lane *lane = t->lane;
+    struct loop *l = lane->loop;
+    const struct net_policy *p = &lane->client->config.policy;
+    struct hr_error e = {0};
+    memset(&t->now, 0, sizeof t->now);
+    t->now.resumed = t->object.got > 0;
+    t->now.got_before = t->object.got;
+    t->now.want = t->ask.want;
+    if (t->now.resumed)
+        t->now.want = (struct want){WANT_RANGE, t->object.first + t->object.got,
+                                    t->object.size - t->object.got};
+    t->now.sent_ns = t->now.progress_ns = l->now;
+    if (!t->tries)
+        t->begun_ns = l->now;
+    struct easy *h = easy_take(lane, &e);
+    int rc = h ? easy_prepare(h, t, &e) : HR_ENOMEM;
+    if (rc == 0 && hosts_check(l, h) == HOSTS_WAIT) {
+        t->naming = h->host;
+        easy_give(h);
+        t->phase = PHASE_NAMING;
+        TAILQ_INSERT_TAIL(&t->naming->waiting, t, queue);
+        timers_set(&l->timers, &t->timer, l->now + p->connect_ms * MS);
+        return;
+    }
+    if (rc == NET_WAIT) {
+        easy_give(h);
+        t->phase = PHASE_PARKED;
+        TAILQ_INSERT_TAIL(&lane->parked, t, queue);
+        return;
+    }
+    if (rc == 0 && l->net->curl.multi_add_handle(l->multi, h->curl) != CURLM_OK)
+        rc = error_nomem(&e, sizeof *h, "a transfer");
+    if (rc < 0) {
+        if (h)
+            easy_give(h);
+        transfer_fail(t, rc, false, e.text);
+        return;
+    }
+    t->tries++;
+    t->now.easy = h;
+    t->phase = h->knows_sending ? PHASE_CONNECTING : PHASE_WAITING;
+    lane->in_flight++;
+    uint64_t ms =
+        p->connect_ms +
+        (h->knows_sending ? 50 : p->first_byte_ms); /* 50: libcurl's own text comes first */
+    timers_set(&l->timers, &t->timer, l->now + ms * MS);
+}
+
+void lane_pump(struct lane *lane)
+{
+    struct transfer *t;
+    while (lane->in_flight < lane->limit.now && (t = TAILQ_FIRST(&lane->queue))) {
+        transfer_dequeue(t);
+        begin_try(t);
+    }
+    show_lane(lane);
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+static void count_answer(struct net_stats *s, const struct transfer *t, uint64_t now)
+{
+    latency_add(&s->first_byte, t->now.first_byte_ns - t->now.sent_ns);
+    s->throttles += retry_throttled(t->now.reply.status);
+    if (t->now.seen < THROUGHPUT_LEAST || t->now.outcome != OUTCOME_FINAL)
+        return;
+    uint64_t ns = now > t->now.first_byte_ns ? now - t->now.first_byte_ns : 1;
+    spread_add(&s->throughput, (t->now.seen >> 10) * 1000000000 / ns);
+}
+
+void try_retire(struct easy *h, const struct transfer *t)
+{
+    struct lane *lane = h->lane;
+    struct loop *l = lane->loop;
+    struct net_client *c = lane->client;
+    struct net_stats *s = &c->synced.stats;
+    long connects = 0;
+    c->net->curl.easy_getinfo(h->curl, CURLINFO_NUM_CONNECTS, &connects);
+    if (connects && t && t->now.replied)
+        easy_note_socket(h);
+    if (c->net->trace)
+        trace_try(h, t, connects);
+    pthread_mutex_lock(&c->synced.lock);
+    s->requests++;
+    s->bytes += t ? t->now.seen : 0;
+    s->connections += connects > 0 ? (uint64_t)connects : 0;
+    if (t && t->now.replied)
+        count_answer(s, t, l->now);
+    pthread_mutex_unlock(&c->synced.lock);
+    l->net->curl.multi_remove_handle(l->multi, h->curl);
+    easy_give(h);
+    lane->in_flight--;
+    show_lane(lane);
+}
+
+void tries_drop_losers(struct loop *l)
+{
+    struct easy *h;
+    while ((h = l->losers)) {
+        struct lane *lane = h->lane;
+        l->losers = h->next;
+        try_retire(h, NULL);
+        lane_pump(lane);
+    }
+}
