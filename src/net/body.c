@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/transfer.h"
+#include "net/split.h"
 #include "net/url.h"
 
 #define SPOOL_MAX       (64u << 20) /* a chunked whole object: metadata, never so large */
@@ -77,11 +77,11 @@ static bool same_version(struct transfer *t)
     struct pin pin;
     if (pinned(t, &pin) && !pin_matches(&pin, etag, s->total))
         return false;
-    if (t->object.got && (!etag || etag != t->object.etag_hash))
+    if (t->now.resumed && (!etag || etag != t->object.etag_hash))
         return false;
     return !t->object.sized ||
            (s->sized && s->first == t->object.first + t->object.got &&
-            s->take == t->object.size - t->object.got && s->total == t->object.total);
+            s->take == t->object.share - t->object.got && s->total == t->object.total);
 }
 
 static void note_ignored_range(struct transfer *t)
@@ -138,6 +138,8 @@ static bool content_head(struct transfer *t)
         if (!t->now.resumed)
             return doubtful(t, why) ? false : refuse(t, why);
         t->object.no_resume = true; /* it cannot serve the rest: all of it again */
+        if (t->parent)
+            return refuse(t, why); /* the whole's business */
         transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
         return false;
     }
@@ -156,9 +158,12 @@ static bool content_head(struct transfer *t)
         return true;
     t->object.sized = true;
     t->object.first = s->first;
-    t->object.size = s->take;
+    t->object.size = t->object.share = s->take;
     t->object.total = s->total;
-    return make_room(t, s->take);
+    if (!make_room(t, s->take))
+        return false;
+    split_consider(t);
+    return true;
 }
 
 bool body_head(struct transfer *t)
@@ -182,6 +187,23 @@ bool body_head(struct transfer *t)
     }
 }
 
+static void pin_version(struct transfer *t)
+{
+    struct net_client *c = t->lane->client;
+    struct pin pin = {.key = t->key_hash, .etag = t->object.etag_hash, .size = t->object.total};
+    if (t->ask.want.kind == WANT_WHOLE || t->parent || (!pin.etag && !pin.size))
+        return;
+    pthread_mutex_lock(&c->synced.lock);
+    pins_add(&c->synced.pins, &pin);
+    pthread_mutex_unlock(&c->synced.lock);
+}
+
+static void delivered(struct transfer *t)
+{
+    transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_OK, "%s", "");
+    pin_version(t);
+}
+
 static bool keep(struct transfer *t, uint64_t at, const char *data, size_t n)
 {
     const struct slice *s = &t->now.slice;
@@ -192,11 +214,16 @@ static bool keep(struct transfer *t, uint64_t at, const char *data, size_t n)
     }
     uint64_t from = at > s->skip ? at : s->skip, end = s->skip + s->take;
     uint64_t to = at + n < end ? at + n : end;
+    if (from < to && to - from > t->object.share - t->object.got) /* the rest comes in parts */
+        to = from + t->object.share - t->object.got;
     if (from < to) {
         memcpy(t->object.place + t->object.got, data + (from - at), to - from);
         t->object.got += to - from;
     }
-    return true;
+    if (!t->split || t->object.got < t->object.share || t->now.seen == s->body)
+        return true;
+    delivered(t);
+    return false;
 }
 
 bool body_bytes(struct transfer *t, const char *data, size_t n)
@@ -221,23 +248,6 @@ bool body_bytes(struct transfer *t, const char *data, size_t n)
     }
     transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "a body without headers");
     return false;
-}
-
-static void pin_version(struct transfer *t)
-{
-    struct net_client *c = t->lane->client;
-    struct pin pin = {.key = t->key_hash, .etag = t->object.etag_hash, .size = t->object.total};
-    if (t->ask.want.kind == WANT_WHOLE || (!pin.etag && !pin.size))
-        return;
-    pthread_mutex_lock(&c->synced.lock);
-    pins_add(&c->synced.pins, &pin);
-    pthread_mutex_unlock(&c->synced.lock);
-}
-
-static void delivered(struct transfer *t)
-{
-    transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_OK, "%s", "");
-    pin_version(t);
 }
 
 static void spool_end(struct transfer *t)

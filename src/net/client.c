@@ -124,6 +124,7 @@ int net_start(struct net_client *c, const struct net_get *get, uint64_t *ticket,
     if (!t->ask.method)
         t->ask.method = "GET";
     t->key_hash = hash_bytes(get->key, n - 1, 0);
+    TAILQ_INIT(&t->parts);
     t->start.deliver = transfer_arrive;
     t->cancel.deliver = transfer_cancel;
     uint32_t turn = atomic_fetch_add_explicit(&c->next_lane, 1, memory_order_relaxed);

@@ -74,7 +74,7 @@ static int on_sending(void *arg, char *ip, char *local_ip, int port, int local_p
 {
     struct easy *h = arg;
     struct transfer *t = h->t;
-    struct loop *l = t->lane->loop;
+    struct loop *l = h->lane->loop;
     (void)ip, (void)local_ip, (void)port;
     if (!t)
         return CURL_PREREQFUNC_ABORT;

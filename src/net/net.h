@@ -43,15 +43,16 @@ struct net_policy {
     uint32_t backoff_ms, backoff_max_ms; /* full jitter between 0 and backoff · 2^n ≤ max */
     uint32_t retry_after_max_ms;
     uint32_t concurrency, concurrency_max; /* in flight: at the start, and at most */
-    uint32_t hedge_ms; /* least time before a second request for a late answer; 0: none */
-    uint32_t rest_ms;  /* of an address that fails, the first time */
+    uint64_t split_bytes; /* larger objects than two of these are fetched in parts; 0: never */
+    uint32_t hedge_ms;    /* least time before a second request for a late answer; 0: none */
+    uint32_t rest_ms;     /* of an address that fails, the first time */
 };
 #define NET_POLICY                                                                                 \
     {                                                                                              \
         .connect_ms = 5000, .first_byte_ms = 10000, .stall_ms = 20000, .max_retries = 10,          \
         .retry_total_ms = 180000, .backoff_ms = 100, .backoff_max_ms = 20000,                      \
-        .retry_after_max_ms = 60000, .concurrency = 64, .concurrency_max = 256, .hedge_ms = 10,    \
-        .rest_ms = 10000                                                                           \
+        .retry_after_max_ms = 60000, .concurrency = 64, .concurrency_max = 256,                    \
+        .split_bytes = 8u << 20, .hedge_ms = 10, .rest_ms = 10000                                  \
     }
 
 /* What one try needs to know, for builders that sign. Range and If-Match are added by the room. */

@@ -80,6 +80,7 @@ void net_stats_json(const struct net_stats *s, struct buf *out)
     put_number(out, "throttles", s->throttles);
     put_number(out, "hedges", s->hedges);
     put_number(out, "hedges_won", s->hedges_won);
+    put_number(out, "parts", s->parts);
     put_number(out, "connections", s->connections);
     put_number(out, "addresses", s->addresses);
     put_number(out, "rests", s->rests);

@@ -31,6 +31,7 @@ struct net_stats {
     uint64_t connections;        /* opened */
     uint64_t rests;              /* times that an address of a host was left alone for a while */
     uint64_t hedges, hedges_won; /* second requests for late answers; those that came first */
+    uint64_t parts;              /* of objects that were fetched in several */
     uint64_t ignored_ranges;
     uint64_t limit, in_flight, waiting; /* now */
     uint64_t addresses;                 /* of its host, known now; 0: libcurl's business */

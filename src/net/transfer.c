@@ -1,5 +1,6 @@
 /* See transfer.h: the life of a transfer from the queue over its tries to `done`. */
 #include "net/hosts.h"
+#include "net/split.h"
 #include "net/tries.h"
 
 #include <inttypes.h>
@@ -41,11 +42,16 @@ void transfer_dequeue(struct transfer *t)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static void finish(struct transfer *t, const struct net_result *r)
+void transfer_finish(struct transfer *t, const struct net_result *r)
 {
     struct net_client *c = t->lane->client;
     timers_clear(&t->lane->loop->timers, &t->timer);
     t->lane->loop->transfers--;
+    if (t->parent) {
+        split_part_ended(t, r);
+        return;
+    }
+    split_end_parts(t);
     client_forget(c, t, r);
     t->ask.done(t->ask.done_arg, r);
     if (t->cancel_posted && !t->cancel_arrived)
@@ -69,7 +75,13 @@ void transfer_fail(struct transfer *t, int code, bool retryable, const char *tex
         error_set_retryable(&r.error, code, "%s: %s%s", name, text, tried);
     else
         error_set(&r.error, code, "%s: %s%s", name, text, tried);
-    finish(t, &r);
+    transfer_finish(t, &r);
+}
+
+void transfer_complete(struct transfer *t)
+{
+    struct net_result r = {.rc = NET_OK, .size = t->object.size, .object_size = t->object.total};
+    transfer_finish(t, &r);
 }
 
 static void finish_try(struct transfer *t)
@@ -80,9 +92,12 @@ static void finish_try(struct transfer *t)
         transfer_fail(t, f->code, f->retryable, f->text);
         return;
     }
-    if (f->code == NET_OK)
-        r.size = t->object.size;
-    finish(t, &r);
+    if (f->code == NET_OK && !TAILQ_EMPTY(&t->parts))
+        t->phase = PHASE_PARTS;
+    else if (f->code == NET_OK)
+        transfer_complete(t);
+    else
+        transfer_finish(t, &r);
 }
 
 /* ---- tries ----------------------------------------------------------------------------------- */
@@ -92,8 +107,10 @@ static void keep_or_drop(struct transfer *t)
     if (t->object.got - t->now.got_before >= RETRY_PROGRESS_BYTES)
         retry_progress(&t->retry);
     if (!t->object.etag[0] || t->object.no_resume || t->now.cause == CAUSE_WRONG ||
-        t->object.got == t->object.size)
+        t->object.got == t->object.share)
         t->object.got = 0; /* nothing a rest could be joined to safely */
+    if (t->split && t->object.no_resume)
+        split_undo(t);
 }
 
 static void try_again(struct transfer *t)
@@ -246,6 +263,7 @@ void transfer_timer(struct timer *timer)
         break;
     case PHASE_QUEUED:
     case PHASE_PARKED:
+    case PHASE_PARTS:
         break;
     }
 }
@@ -279,8 +297,9 @@ void transfer_wake(struct loop *l, struct mail *m)
     client_unref(lane->client);
 }
 
-void transfer_end_now(struct transfer *t, int code, const char *why)
+void transfer_stop(struct transfer *t)
 {
+    timers_clear(&t->lane->loop->timers, &t->timer);
     if (t->now.easy) {
         hedge_drop(t);
         retire_try(t);
@@ -291,6 +310,11 @@ void transfer_end_now(struct transfer *t, int code, const char *why)
     } else if (t->phase == PHASE_NAMING) {
         leave_naming(t);
     }
+}
+
+void transfer_end_now(struct transfer *t, int code, const char *why)
+{
+    transfer_stop(t);
     transfer_fail(t, code, false, why);
 }
 

@@ -53,6 +53,7 @@ enum phase {
     PHASE_CONNECTING,
     PHASE_WAITING,
     PHASE_BODY,
+    PHASE_PARTS, /* its own part is there, others are not yet: split.h */
     PHASE_BACKOFF
 };
 enum body_mode { BODY_NONE, BODY_KEEP, BODY_SPOOL, BODY_ERROR };
@@ -74,11 +75,15 @@ struct transfer {
     uint32_t tries;
     uint64_t begun_ns; /* first try */
     struct retry retry;
+    struct transfer *parent;    /* this is a part of it; or NULL */
+    struct transfer_list parts; /* that have not ended; by their `open` */
+    bool split, parts_ending;
     struct easy *hedge; /* its second request, until one of both is answered */
     bool fresh;         /* next try on a new connection */
     struct {            /* what is known of the object and kept of it */
         bool sized, no_resume;
-        uint64_t first, size, total, got;
+        uint64_t first, size, total;
+        uint64_t got, share; /* share: how much of it is this transfer's own: split.h */
         char *place;
         uint64_t etag_hash;
         char etag[REPLY_ETAG_MAX]; /* strong, else "" */
@@ -111,6 +116,7 @@ struct lane {
     struct bucket bucket;
     struct hedging hedging;
     bool answered;
+    bool no_split;     /* a server without ranges, after all */
     bool told_ignored; /* that ranges are ignored: said once */
     struct easy *idle;
     uint64_t random_key, random_index;
@@ -156,6 +162,9 @@ void transfer_timer(struct timer *timer);
 void transfer_ended(struct easy *h, CURLcode code); /* libcurl says so */
 void transfer_enqueue(struct transfer *t, bool first);
 void transfer_dequeue(struct transfer *t);
+void transfer_finish(struct transfer *t, const struct net_result *r);
+void transfer_complete(struct transfer *t); /* all bytes are there */
+void transfer_stop(struct transfer *t);     /* whatever it waits for */
 /* `text` with the name of the object before it, and what was tried behind it. */
 void transfer_fail(struct transfer *t, int code, bool retryable, const char *text);
 void transfer_name(const struct transfer *t, char *out, size_t n);

@@ -24,12 +24,12 @@ static void begin_try(struct transfer *t)
     const struct net_policy *p = &lane->client->config.policy;
     struct hr_error e = {0};
     memset(&t->now, 0, sizeof t->now);
-    t->now.resumed = t->object.got > 0;
+    t->now.resumed = t->object.got > 0 || t->split || t->parent;
     t->now.got_before = t->object.got;
     t->now.want = t->ask.want;
     if (t->now.resumed)
         t->now.want = (struct want){WANT_RANGE, t->object.first + t->object.got,
-                                    t->object.size - t->object.got};
+                                    t->object.share - t->object.got};
     t->now.sent_ns = t->now.progress_ns = l->now;
     if (!t->tries)
         t->begun_ns = l->now;

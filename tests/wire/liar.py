@@ -9,6 +9,8 @@ Prints its port and serves until standard input closes. The first part of a path
 (i % 251) ^ (i // 251 % 241) ^ v. Honest means: Range, suffix ranges, 416, ETag, If-Match, keep-alive.
 
     ok          honest; etag=strong|weak|none, version=v, resume=strict: only with If-Match after the first request
+                `ranges` (here and below): with Accept-Ranges
+    every       honest, but for each `k`-th request of a path, which gets a `code`
     echo        the request's head comes back as the body
     status      `code`, with retry_after, size of the error body, location
     truncate    `at` bytes of the body, then close            chunkcut  the same, chunked
@@ -146,6 +148,8 @@ class Connection(threading.Thread):
             () if a.get("etag") == "none" else (version,)
         )
         fields = [("ETag", etag)] if etag else []
+        if "ranges" in a:
+            fields.append(("Accept-Ranges", "bytes"))
         if "if-match" in request and request["if-match"] != etag:
             return fields, 412, b""
         where = part(request, len(data))
@@ -183,6 +187,9 @@ class Connection(threading.Thread):
             self.sock.sendall(body[i : i + int(a["bytes"])])
             time.sleep(int(a["ms"]) / 1000)
         return True
+
+    def do_every(self, request, a, nth):
+        return self.do_status(request, a, nth) if nth % int(a["k"]) == 0 else self.do_ok(request, a, nth)
 
     def do_late(self, request, a, nth):
         global late
