@@ -173,6 +173,11 @@ bool body_head(struct transfer *t)
     timers_set(&lane->loop->timers, &t->timer,
                lane->loop->now + lane->client->config.policy.stall_ms * 1000000ull);
     lane->answered = true;
+    if (!strcmp(t->ask.method, "HEAD") &&
+        t->now.reply.status) { /* all that matters is in the head */
+        t->now.mode = BODY_ERROR;
+        return true;
+    }
     switch (t->now.reply.status) {
     case 0:
         transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "the reply is not HTTP");
@@ -325,7 +330,7 @@ static void status_end(struct transfer *t)
         say_status(t, OUTCOME_RETRY, CAUSE_THROTTLE, &say);
     } else if (verdict == NET_TEMPORARY || retry_status(r->status)) {
         say_status(t, OUTCOME_RETRY, CAUSE_SERVER, &say);
-    } else if (r->status / 100 == 3) {
+    } else if (r->status / 100 == 3 && !say.code[0]) {
         size_t n = 0;
         const char *to = reply_header(r, "location", &n);
         char location[256], shown[256];

@@ -254,13 +254,20 @@ static int set_method(struct easy *h, const struct curl_api *curl, const struct 
     if (get && h->gets)
         return 0;
     h->gets = get;
-    if (get)
+    if (!strcmp(t->method, "HEAD"))
+        return curl->easy_setopt(h->curl, CURLOPT_CUSTOMREQUEST, NULL) |
+                       curl->easy_setopt(h->curl, CURLOPT_NOBODY, 1L)
+                   ? -1
+                   : 0;
+    if (get) /* NOBODY goes with it */
         return curl->easy_setopt(h->curl, CURLOPT_HTTPGET, 1L) |
                        curl->easy_setopt(h->curl, CURLOPT_CUSTOMREQUEST, NULL)
                    ? -1
                    : 0;
     net_wire_header(&h->wire, "Expect", "");
-    return curl->easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body_size) |
+    return curl->easy_setopt(h->curl, CURLOPT_NOBODY, 0L) |
+                   curl->easy_setopt(h->curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                                     (curl_off_t)t->body_size) |
                    curl->easy_setopt(h->curl, CURLOPT_COPYPOSTFIELDS, t->body_size ? t->body : "") |
                    curl->easy_setopt(h->curl, CURLOPT_CUSTOMREQUEST, t->method)
                ? -1

@@ -153,3 +153,8 @@ void net_log(struct net *n, int level, const char *format, ...)
     va_end(args);
     n->log(n->log_arg, level, text);
 }
+
+void net_say(struct net *n, int level, const char *text)
+{
+    net_log(n, level, "%s", text);
+}

@@ -34,6 +34,7 @@ struct net_options {
 struct net *net_new(const struct net_options *o, struct hr_error *e);
 struct net *net_ref(struct net *n);
 void net_unref(struct net *n); /* the last one ends and joins the threads */
+void net_say(struct net *n, int level, const char *text); /* to net_options.log */
 
 /* All waiting is bounded by these; tests shrink them. */
 struct net_policy {
@@ -100,7 +101,7 @@ struct net_saying {
 
 struct net_config {
     int (*build)(void *arg, const struct net_try *t, struct net_wire *w, struct hr_error *e);
-    /* A status outside 2xx. */
+    /* A status outside 2xx; any to a HEAD, which never succeeds: it is asked for its judge. */
     enum net_verdict (*judge)(void *arg, const struct net_reply *reply, struct net_saying *say);
     void (*release)(void *arg); /* after the last use of arg, perhaps on a network thread */
     void *arg;

@@ -144,10 +144,9 @@ static int nobody(struct cred *c, const struct buf *asked, char **tried, struct 
     if (c->config.log) {
         struct buf line;
         buf_init(&line);
-        buf_printf(
-            &line,
-            "%s: no credentials (looked at: %s): requests go out unsigned, as for public data",
-            c->config.what, list);
+        buf_printf(&line,
+                   "%s: no credentials: anonymous access, requests go out unsigned (looked at: %s)",
+                   c->config.what, list);
         c->config.log(c->config.log_arg, 20, line.failed ? "no credentials" : line.data);
         buf_dispose(&line);
     }

@@ -233,7 +233,7 @@ static void or_it_is_anonymous_and_says_so(void)
     check_eq(get(c, &use, NULL), 0);
     check(!use.value->id && !use.value->secret && !use.value->token);
     check_str(cred_tried(c), "nothing at all; script (X_KEY is not set)");
-    check_has(s.log, "s3://bucket: no credentials (looked at: nothing at all");
+    check_has(s.log, "s3://bucket: no credentials: anonymous access");
     cred_done(&use);
     end(c, &s);
 }
