@@ -55,5 +55,7 @@ int file_store_open(const char *path, const char *options, struct store **out, s
 int memory_store_open(const char *url, const char *options, struct store **out, struct hr_error *e);
 int http_store_open(const char *url, const char *options, const struct store_env *env,
                     struct store **out, struct hr_error *e);
+int s3_store_open(const char *url, const char *options, const struct store_env *env,
+                  struct store **out, struct hr_error *e);
 
 #endif

@@ -67,17 +67,19 @@ int store_open_with(const char *url, const char *options, const struct store_env
         return open_file_url(url, options, out, e);
     if (n && IS("memory"))
         return memory_store_open(url, options, out, e);
+    if (n && IS("s3", "s3a", "s3n"))
+        return s3_store_open(url, options, env, out, e);
     url_redact(url, shown, sizeof shown);
-    if (n && IS("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs"))
+    if (n && IS("gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs"))
         return error_set(e, HR_EUNSUPPORTED,
-                         "%s: S3, Google Cloud Storage and Azure come with a later release; open "
-                         "the archive by an "
-                         "https URL (public or presigned) or from a local directory",
+                         "%s: Google Cloud Storage and Azure come with a later release; open the "
+                         "archive by an https URL (public or presigned) or from a local "
+                         "directory",
                          shown);
     if (n || strstr(url, "::"))
         return error_set(e, HR_EUNSUPPORTED,
-                         "%s: this kind of URL is not read; local directories, file://, http:// "
-                         "and https:// are",
+                         "%s: this kind of URL is not read; local directories, file://, http://, "
+                         "https:// and s3:// are",
                          shown);
     return file_store_open(url, options, out, e);
 }

@@ -4,9 +4,8 @@
 
 static void clouds_come_later_and_say_so(void)
 {
-    const char *const urls[] = {"s3://bucket/x", "gs://bucket/x", "az://container/x", "abfs://c/x",
-                                "S3://b"};
-    for (size_t i = 0; i < 5; i++) {
+    const char *const urls[] = {"gs://bucket/x", "az://container/x", "abfs://c/x"};
+    for (size_t i = 0; i < 3; i++) {
         struct store *s;
         struct hr_error e;
         check_eq(store_open(urls[i], NULL, &s, &e), HR_EUNSUPPORTED);
