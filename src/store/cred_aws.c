@@ -45,9 +45,11 @@ static int read_settings(const struct aws_user *u, const struct aws_files *f, st
     out->ca_file =
         copy(a, either(aws_env(u, "AWS_CA_BUNDLE"), aws_profile_get(f, u->profile, "ca_bundle")),
              &failed);
-    out->endpoint_url = aws_endpoint(u, f, u->profile, "s3", a);
-    out->addressing_style =
-        ini_nested(aws_config_section(f, u->profile), "s3", "addressing_style", a);
+    size_t n = 0;
+    const char *style = ini_nested(aws_config_section(f, u->profile), "s3", "addressing_style", &n);
+    if (style && !(out->addressing_style = arena_strndup(a, style, n)))
+        failed = true;
+    TRY(aws_endpoint(u, f, u->profile, "s3", a, &out->endpoint_url, e));
     return failed ? error_nomem(e, a->total, "the AWS settings") : 0;
 }
 

@@ -39,9 +39,10 @@ int aws_user_check(const struct aws_user *u, const struct aws_files *f, struct h
 const char *aws_profile_get(const struct aws_files *f, const char *profile, const char *name);
 const struct ini_section *aws_config_section(const struct aws_files *f, const char *profile);
 /* The endpoint that environment or profile give for a service ("sts": AWS_ENDPOINT_URL_STS,
- * AWS_ENDPOINT_URL, the profile's services section, its endpoint_url); NULL: its own. In `a`. */
-const char *aws_endpoint(const struct aws_user *u, const struct aws_files *f, const char *profile,
-                         const char *service, struct arena *a);
+ * AWS_ENDPOINT_URL, the profile's services section, its endpoint_url) into *url, in `a`; NULL: the
+ * service's own. 0 or HR_ENOMEM: no secret may go elsewhere for want of memory. */
+int aws_endpoint(const struct aws_user *u, const struct aws_files *f, const char *profile,
+                 const char *service, struct arena *a, const char **url, struct hr_error *e);
 
 /* A small file with a secret; 0 or -errno. The caller wipes *out. */
 int aws_read_file(const char *path, struct buf *out);

@@ -144,16 +144,17 @@ static int assume(struct aws *a, const struct aws_files *f, const struct chain *
                          p);
     TRY(source ? of_source_profile(a, f, at, source, &with, e) : of_source(a, p, named, &with, e));
     arena_init(&scratch);
-    const struct aws_role_request r = {
+    struct aws_role_request r = {
         .arn = aws_profile_get(f, p, "role_arn"),
         .session = aws_profile_get(f, p, "role_session_name"),
         .external_id = aws_profile_get(f, p, "external_id"),
         .duration = aws_profile_get(f, p, "duration_seconds"),
         .region = sts_region(a, f),
-        .endpoint = aws_endpoint(&a->user, f, a->user.profile, "sts", &scratch),
         .source = &with,
     };
-    int rc = aws_sts(a, &r, v, e);
+    int rc = aws_endpoint(&a->user, f, a->user.profile, "sts", &scratch, &r.endpoint, e);
+    if (rc == 0)
+        rc = aws_sts(a, &r, v, e);
     cred_value_clear(&with);
     arena_dispose(&scratch);
     return rc;
@@ -195,13 +196,14 @@ static int web_identity(struct aws *a, const struct aws_files *f, const char *p,
         token.data[--token.size] = 0;
     if (rc == 0 && !token.size)
         rc = error_set(e, HR_ESTORE, "the web identity token %s is empty", values[0]);
-    const struct aws_role_request r = {
+    struct aws_role_request r = {
         .arn = values[1],
         .session = values[2],
         .region = sts_region(a, f),
-        .endpoint = aws_endpoint(&a->user, f, a->user.profile, "sts", &scratch),
         .token = token.data,
     };
+    if (rc == 0)
+        rc = aws_endpoint(&a->user, f, a->user.profile, "sts", &scratch, &r.endpoint, e);
     if (rc == 0)
         rc = aws_sts(a, &r, v, e);
     aws_wipe(&token);

@@ -89,8 +89,9 @@ static int read_token(struct sso *s, const char **token, struct hr_error *e)
 
 static int make_url(struct sso *s, struct buf *url, struct hr_error *e)
 {
-    const char *endpoint =
-        aws_endpoint(&s->aws->user, s->files, s->aws->user.profile, "sso", &s->arena);
+    const char *endpoint;
+    TRY(aws_endpoint(&s->aws->user, s->files, s->aws->user.profile, "sso", &s->arena, &endpoint,
+                     e));
     if (endpoint)
         buf_puts(url, endpoint);
     else

@@ -202,26 +202,40 @@ const char *aws_profile_get(const struct aws_files *f, const char *profile, cons
     return v ? v : ini_get(aws_config_section(f, profile), name);
 }
 
-const char *aws_endpoint(const struct aws_user *u, const struct aws_files *f, const char *profile,
-                         const char *service, struct arena *a)
+static const char *configured(const struct aws_user *u, const struct aws_files *f,
+                              const char *profile, const char *service, size_t *n)
 {
     char name[64];
-    const char *off = aws_profile_get(f, profile, "ignore_configured_endpoint_urls");
-    if (aws_env_true(u, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") || (off && !strcasecmp(off, "true")))
-        return NULL;
     snprintf(name, sizeof name, "AWS_ENDPOINT_URL_%s", service);
     for (char *c = name; *c; c++)
         if (*c >= 'a' && *c <= 'z')
             *c = (char)(*c - 'a' + 'A');
+    const char *services = aws_profile_get(f, profile, "services");
     const char *url = aws_env(u, name);
     if (!url)
         url = aws_env(u, "AWS_ENDPOINT_URL");
-    const char *services = aws_profile_get(f, profile, "services");
     if (!url && services)
-        url = ini_nested(ini_section(&f->config, "services", services), service, "endpoint_url", a);
+        url = ini_nested(ini_section(&f->config, "services", services), service, "endpoint_url", n);
+    if (url && *n)
+        return url;
     if (!url)
         url = aws_profile_get(f, profile, "endpoint_url");
-    return url ? arena_strdup(a, url) : NULL;
+    *n = url ? strlen(url) : 0;
+    return url;
+}
+
+int aws_endpoint(const struct aws_user *u, const struct aws_files *f, const char *profile,
+                 const char *service, struct arena *a, const char **url, struct hr_error *e)
+{
+    size_t n = 0;
+    const char *off = aws_profile_get(f, profile, "ignore_configured_endpoint_urls");
+    *url = NULL;
+    if (aws_env_true(u, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") || (off && !strcasecmp(off, "true")))
+        return 0;
+    const char *found = configured(u, f, profile, service, &n);
+    if (found && !(*url = arena_strndup(a, found, n)))
+        return error_nomem(e, n, "a request");
+    return 0;
 }
 
 /* ---- times ----------------------------------------------------------------------------------- */

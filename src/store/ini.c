@@ -126,60 +126,6 @@ int ini_parse(struct ini *ini, const char *text, size_t n, const char *where, st
     return 0;
 }
 
-/* ---- look-up --------------------------------------------------------------------------------- */
-
-/* Is `section` the two words `kind` and `name`? */
-static bool is_named(const char *section, const char *kind, const char *name)
-{
-    struct arena a;
-    char **words;
-    size_t n;
-    arena_init(&a);
-    bool same = ini_words(section, &a, &words, &n, NULL) == 0 && n == 2 &&
-                !strcmp(words[0], kind) && !strcmp(words[1], name);
-    arena_dispose(&a);
-    return same;
-}
-
-const struct ini_section *ini_section(const struct ini *ini, const char *kind, const char *name)
-{
-    const struct ini_section *s = ini->sections;
-    while (s && (kind ? !is_named(s->name, kind, name) : strcmp(s->name, name) != 0))
-        s = s->next;
-    return s;
-}
-
-const char *ini_get(const struct ini_section *s, const char *name)
-{
-    for (const struct ini_value *v = s ? s->values : NULL; v; v = v->next)
-        if (!strcmp(v->name, name))
-            return v->value;
-    return NULL;
-}
-
-const char *ini_nested(const struct ini_section *s, const char *name, const char *inner,
-                       struct arena *a)
-{
-    const char *line = ini_get(s, name);
-    if (!line || *line != '\n')
-        return NULL;
-    while (line) {
-        const char *from = line + 1, *next = strchr(from, '\n');
-        const char *end = next ? next : from + strlen(from);
-        const char *divide = memchr(from, '=', (size_t)(end - from));
-        if (divide) {
-            const char *value = divide + 1;
-            trim(&from, &divide);
-            trim(&value, &end);
-            if (strlen(inner) == (size_t)(divide - from) &&
-                !strncasecmp(inner, from, (size_t)(divide - from)))
-                return arena_strndup(a, value, (size_t)(end - value));
-        }
-        line = next;
-    }
-    return NULL;
-}
-
 /* ---- words ----------------------------------------------------------------------------------- */
 
 /* One word from *s on, to `out`; false: a quote is not closed. */
@@ -220,4 +166,61 @@ int ini_words(const char *text, struct arena *a, char ***words, size_t *n, struc
         (*words)[(*n)++] = out;
         out += size + 1;
     }
+}
+
+/* ---- look-up --------------------------------------------------------------------------------- */
+
+/* Is `section` the two words `kind` and `name`? Needs no memory, so that want of it does not look
+ * like the absence of a section. */
+static bool is_named(const char *section, const char *kind, const char *name)
+{
+    const char *const wanted[] = {kind, name};
+    char word[256];
+    size_t n;
+    if (strlen(section) >= sizeof word)
+        return false;
+    for (size_t i = 0; i < 2; i++) {
+        section += strspn(section, " \t");
+        if (!read_word(&section, word, &n) || n != strlen(wanted[i]) || memcmp(word, wanted[i], n))
+            return false;
+    }
+    return !section[strspn(section, " \t")];
+}
+
+const struct ini_section *ini_section(const struct ini *ini, const char *kind, const char *name)
+{
+    const struct ini_section *s = ini->sections;
+    while (s && (kind ? !is_named(s->name, kind, name) : strcmp(s->name, name) != 0))
+        s = s->next;
+    return s;
+}
+
+const char *ini_get(const struct ini_section *s, const char *name)
+{
+    for (const struct ini_value *v = s ? s->values : NULL; v; v = v->next)
+        if (!strcmp(v->name, name))
+            return v->value;
+    return NULL;
+}
+
+const char *ini_nested(const struct ini_section *s, const char *name, const char *inner, size_t *n)
+{
+    const char *line = ini_get(s, name);
+    if (!line || *line != '\n')
+        return NULL;
+    while (line) {
+        const char *from = line + 1, *next = strchr(from, '\n');
+        const char *end = next ? next : from + strlen(from);
+        const char *divide = memchr(from, '=', (size_t)(end - from));
+        if (divide) {
+            const char *value = divide + 1;
+            trim(&from, &divide);
+            trim(&value, &end);
+            if (strlen(inner) == (size_t)(divide - from) &&
+                !strncasecmp(inner, from, (size_t)(divide - from)))
+                return *n = (size_t)(end - value), value;
+        }
+        line = next;
+    }
+    return NULL;
 }

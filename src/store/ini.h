@@ -31,9 +31,9 @@ int ini_parse(struct ini *ini, const char *text, size_t n, const char *where, st
 const struct ini_section *ini_section(const struct ini *ini, const char *kind, const char *name);
 /* NULL when absent, or the section is NULL. */
 const char *ini_get(const struct ini_section *s, const char *name);
-/* A value of the nested lines under `name` ("s3 =\n  addressing_style = path"). Copied to `a`. */
-const char *ini_nested(const struct ini_section *s, const char *name, const char *inner,
-                       struct arena *a);
+/* A value of the nested lines under `name` ("s3 =\n  addressing_style = path"): its first byte, and
+ * its size in *n, for no NUL ends it. NULL when absent. */
+const char *ini_nested(const struct ini_section *s, const char *name, const char *inner, size_t *n);
 
 /* Divide a text into words as a POSIX shell does: blanks, quotes, backslashes; nothing is
  * expanded. NULL-terminated, in `a`. HR_EINVAL: a quote is not closed. */

@@ -536,6 +536,16 @@ for n, foreign in enumerate(
 # ---- instance ----------------------------------------------------------------------------------------------------------
 case("instance", IMDS, key="ASIAIMDS")
 case("instance by the profile", config=f"[default]\nec2_metadata_service_endpoint = {URL}/imds/\n", key="ASIAIMDS")
+case(
+    "no proxy for an instance", {**IMDS, "http_proxy": "http://127.0.0.1:9"}, key="ASIAIMDS", differs="botocore uses it"
+)
+case(
+    "a proxy for STS",
+    {**STS, "http_proxy": "http://127.0.0.1:9"},
+    config=ROLE,
+    credentials=KEYS,
+    error="127.0.0.1 port 9",
+)
 case("instance without tokens", {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"{URL}/imds1"}, key="ASIAIMDS1")
 case(
     "… which may be forbidden",

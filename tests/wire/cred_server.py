@@ -12,6 +12,7 @@ behaves; words before it change that for one request:
     /sso/federation/credentials
     /lifeN/…                    what is given lives for N seconds (3600)
     /nthN/…                     the first N requests of this path get status 500
+    /cut/…                      a body cut at 100 of 2000 bytes, then 503 with a long body, then the whole
     /count                      how many credentials have been given, as text
 
 STS accepts the keys in KEYS and all that it has given itself; roles whose name has "deny" are refused. External id,
@@ -146,6 +147,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             query = dict(urllib.parse.parse_qsl(url.query))
             if service == "count":
                 self.reply(200, str(given["count"]))
+            elif service == "cut":
+                self.cut(url.path)
             elif service == "slow":
                 time.sleep(5)
                 self.reply(404, "")
@@ -180,6 +183,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             ),
             "application/json",
         )
+
+    def cut(self, path):
+        with lock:
+            seen[path] = seen.get(path, 0) + 1
+        if seen[path] == 2:
+            self.reply(503, "x" * 3000)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", "2000")
+        self.end_headers()
+        self.wfile.write(b"z" * (100 if seen[path] == 1 else 2000))
+        self.close_connection = True
 
     def imds(self, kind, words):
         path, token = "/".join(words), f"token-of-{kind}=="
@@ -256,8 +271,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         )  # fmt: skip
 
 
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """Clients may go away at any time."""
+
+
 def serve():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
