@@ -20,7 +20,6 @@ from headrace._sources import BrokenSource, source_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
     from typing import Any
 
     from headrace._archive import Archive
@@ -29,6 +28,7 @@ _READ, _LIST, _CANCEL = 1, 2, 3  # enum hr_task_kind
 _STORE, _UNSUPPORTED = -6, -5  # enum hr_code
 _MISSING = (KeyError, FileNotFoundError)
 _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"))
+_GIVEN_UP = (_STORE, "the read was cancelled", 0)
 _CAUSES = 32
 _GRACE = 0.05  # seconds for what is cancelled to end
 _live: dict[Bridge, None] = {}
@@ -74,7 +74,9 @@ class Bridge:
             self.shown = re.sub("://[^/?#]*@|[?#].*", lambda m: "://" if m[0].startswith(":") else "", self.shown)
         self._handle = _headrace.store(self.shown, concurrency)
         self._process = os.getpid()
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._waiting: dict[int, tuple[int, str, int, int]] = {}  # taken, and not begun: kind, key, offset, length
+        self._reading: dict[int, asyncio.Task[None]] = {}
+        self._reader_begins = False
         self._answers: list[tuple[int, Any]] = []
         self._causes: dict[tuple[str, str], BaseException] = {}
         self._thread = threading.Thread(target=self._run, name="headrace-store", daemon=True)
@@ -130,12 +132,12 @@ class Bridge:
         loop.add_reader(self._handle.fileno(), self._take)
 
     async def _end(self) -> None:
-        left = list(self._tasks.values())
+        left = set(self._reading.values())
         for task in left:
             task.cancel()
         if left:
-            await asyncio.wait(left, timeout=_GRACE)
-        for task in self._tasks.values():  # they refuse to end; that the loop ends all the same is known
+            left = (await asyncio.wait(left, timeout=_GRACE))[1]
+        for task in left:  # they refuse to end; that the loop ends all the same is known
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         try:
             await asyncio.wait_for(self.source.end(), _GRACE)
@@ -148,29 +150,46 @@ class Bridge:
             self._loop.stop()
             return
         for kind, ident, key, offset, length in tasks:
-            if kind == _CANCEL:
-                task = self._tasks.get(ident)
-                if task is not None:  # later: one that has not begun would end without an answer
-                    self._loop.call_soon(task.cancel)
-                continue
-            what = self.source.get(key, offset, length) if kind == _READ else self._list(key)
-            self._tasks[ident] = self._loop.create_task(self._serve(ident, key, what))
+            if kind != _CANCEL:
+                self._waiting[ident] = kind, key, offset, length
+            elif ident in self._reading:
+                self._reading[ident].cancel()
+            elif self._waiting.pop(ident, None):
+                self._answer(ident, _GIVEN_UP)
+        self._another_reader()
 
-    async def _serve(self, ident: int, key: str, what: Awaitable[Any]) -> None:
-        answer: Any = (_STORE, "the read was given up", 0)
-        try:
-            answer = await what
-        except _MISSING:
-            answer = None
-        except BaseException as e:
-            answer = self._failure(key, e)
-            if isinstance(e, GeneratorExit):
-                raise
-        finally:
-            del self._tasks[ident]
-            self._answers.append((ident, answer))
-            if len(self._answers) == 1:
-                self._loop.call_soon(self._flush)
+    def _another_reader(self) -> None:
+        if self._waiting and not self._reader_begins:
+            self._reader_begins = True
+            self._loop.create_task(self._read())
+
+    async def _read(self) -> None:
+        """Read what waits. As soon as one read suspends, another reader goes on beside this one; a store that never
+        suspends is read by one."""
+        me: Any = asyncio.current_task()
+        self._reader_begins = False
+        while self._waiting:
+            ident = next(iter(self._waiting))
+            kind, key, offset, length = self._waiting.pop(ident)
+            self._another_reader()
+            self._reading[ident] = me
+            answer: Any = _GIVEN_UP
+            try:
+                answer = await (self.source.get(key, offset, length) if kind == _READ else self._list(key))
+            except _MISSING:
+                answer = None
+            except (asyncio.CancelledError, GeneratorExit):
+                return  # this reader was, in most cases; others go on
+            except BaseException as e:
+                answer = self._failure(key, e)
+            finally:
+                del self._reading[ident]
+                self._answer(ident, answer)
+
+    def _answer(self, ident: int, answer: Any) -> None:
+        self._answers.append((ident, answer))
+        if len(self._answers) == 1 and not self._loop.is_closed():
+            self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         answers, self._answers = self._answers, []
@@ -183,10 +202,9 @@ class Bridge:
             why = _line(f"{type(e).__name__}: {e}")
         except Exception:  # its __str__ fails too
             why = type(e).__name__
-        if not isinstance(e, asyncio.CancelledError):
-            self._causes[f" {key} of ", why[:40]] = e
-            while len(self._causes) > _CAUSES:
-                del self._causes[next(iter(self._causes))]
+        self._causes[f" {key} of ", why[:40]] = e
+        while len(self._causes) > _CAUSES:
+            del self._causes[next(iter(self._causes))]
         return code, why, isinstance(e, (ConnectionError, TimeoutError))
 
     async def _list(self, prefix: str) -> bytes:
