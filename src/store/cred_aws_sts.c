@@ -148,8 +148,9 @@ static int refused(struct sts *s, int rc, struct hr_error *e)
     if (rc != HR_ESTORE || !s->answer.size ||
         xml_read(s->answer.data, s->answer.size, "", element, s, NULL) < 0 || !s->code)
         return error_context(e, rc, "role %s", s->role->arn);
-    return error_set(e, rc, "role %s: %.60s: %.200s (%s)", s->role->arn, s->code,
-                     s->message ? s->message : "", s->url.data);
+    bool more = s->message && *s->message;
+    return error_set(e, rc, "role %s: %.60s%s%.200s (%s)", s->role->arn, s->code, more ? ": " : "",
+                     more ? s->message : "", s->url.data);
 }
 
 static int read_answer(struct sts *s, struct cred_value *v, struct hr_error *e)
