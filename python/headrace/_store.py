@@ -76,7 +76,8 @@ class Bridge:
         self._process = os.getpid()
         self._waiting: dict[int, tuple[int, str, int, int]] = {}  # taken, and not begun: kind, key, offset, length
         self._reading: dict[int, asyncio.Task[None]] = {}
-        self._reader_begins = False
+        self._early: set[asyncio.Task[None]] = set()  # readers that wait for the store to be opened
+        self._reader_begins = self._ending = False
         self._answers: list[tuple[int, Any]] = []
         self._causes: dict[tuple[str, str], BaseException] = {}
         self._thread = threading.Thread(target=self._run, name="headrace-store", daemon=True)
@@ -112,13 +113,15 @@ class Bridge:
         loop = self._loop
         threads = Threads(min(32, self.source.threads or self._concurrency))
         loop.set_default_executor(threads)
+        self._begun = loop.create_task(self._begin(loop))
+        loop.add_reader(self._handle.fileno(), self._take)
         try:
-            loop.run_until_complete(self._begin(loop))
             loop.run_forever()
-        finally:
+            self._ending = True
             self._handle.close()
             loop.remove_reader(self._handle.fileno())
             loop.run_until_complete(self._end())
+        finally:
             threads.shutdown(wait=False)
             loop.close()
             self._causes.clear()
@@ -129,10 +132,10 @@ class Bridge:
             await self.source.begin(loop)
         except Exception as e:
             self.source = BrokenSource(e)
-        loop.add_reader(self._handle.fileno(), self._take)
 
     async def _end(self) -> None:
-        left = set(self._reading.values())
+        self._waiting.clear()
+        left = {t for t in (self._begun, *self._reading.values(), *self._early) if not t.done()}
         for task in left:
             task.cancel()
         if left:
@@ -145,7 +148,7 @@ class Bridge:
             pass
 
     def _take(self) -> None:
-        tasks = self._handle.take()
+        tasks = [] if self._ending else self._handle.take()
         if tasks is None:
             self._loop.stop()
             return
@@ -168,6 +171,10 @@ class Bridge:
         suspends is read by one."""
         me: Any = asyncio.current_task()
         self._reader_begins = False
+        if not self._begun.done():
+            self._early.add(me)
+            await asyncio.wait([self._begun])
+            self._early.discard(me)
         while self._waiting:
             ident = next(iter(self._waiting))
             kind, key, offset, length = self._waiting.pop(ident)

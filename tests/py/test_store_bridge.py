@@ -547,6 +547,10 @@ import asyncio, sys, threading, time
 import headrace as hr
 from zarr.storage import LocalStore
 class Hang(LocalStore):
+    async def _open(self, **kwargs):
+        if mode == "begin":
+            await asyncio.Event().wait()
+        await super()._open(**kwargs)
     async def get(self, key, prototype=None, byte_range=None):
         if "/c/" in key and mode != "read":
             if mode == "thread":
@@ -583,8 +587,9 @@ def test_the_interpreter_ends_with_loaders_alive(path: str, mode: str) -> None:
     assert time.monotonic() - start < 30
 
 
-def test_opening_a_store_that_hangs_can_be_interrupted(path: str) -> None:
-    p = subprocess.Popen([sys.executable, "-c", PROGRAM, "open", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+@pytest.mark.parametrize("mode", ["begin", "open"])
+def test_opening_a_store_that_hangs_can_be_interrupted(path: str, mode: str) -> None:
+    p = subprocess.Popen([sys.executable, "-c", PROGRAM, mode, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert p.stdout is not None
     assert p.stdout.readline() == b"ready\n"
     time.sleep(0.3)
@@ -592,6 +597,7 @@ def test_opening_a_store_that_hangs_can_be_interrupted(path: str) -> None:
     _, errors = p.communicate(timeout=20)
     assert p.returncode in (1, -signal.SIGINT), errors
     assert b"KeyboardInterrupt" in errors
+    assert b"Task" not in errors
 
 
 @pytest.fixture(autouse=True)
