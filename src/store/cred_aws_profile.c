@@ -220,6 +220,12 @@ static int own(struct aws *a, const struct aws_files *f, const char *p, struct c
     int rc = aws_sso(a, f, p, v, e);
     if (!rc)
         rc = keys(ini_section(&f->credentials, NULL, p), f->credentials_path, p, v, e);
+    if (!rc && aws_profile_get(f, p, "login_session"))
+        return error_set(e, HR_EUNSUPPORTED,
+                         "profile \"%s\" is one of `aws login`, whose sessions are not read here; "
+                         "give it a line: credential_process = aws configure "
+                         "export-credentials --profile %s --format process",
+                         p, p);
     if (!rc)
         rc = aws_process(a, f, p, v, e);
     return rc ? rc : keys(aws_config_section(f, p), f->config_path, p, v, e);

@@ -58,6 +58,8 @@ static int make_url(struct sts *s, struct hr_error *e)
         TRY(url_parse(r->endpoint, &u, e));
         buf_printf(&s->url, "%s/", u.base);
         url_dispose(&u);
+    } else if (r->region && r->region[strspn(r->region, "abcdefghijklmnopqrstuvwxyz0123456789-")]) {
+        return error_set(e, HR_EINVAL, "\"%.40s\" is no name of a region", r->region);
     } else if (r->region) {
         buf_printf(&s->url, "https://sts.%s.%s/", r->region, aws_dns_suffix(r->region));
     } else {
