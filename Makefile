@@ -19,7 +19,9 @@ help:
 
 system: $(VENV)/.system
 $(VENV)/.system: tools/packages.txt
-	@missing=$$(for p in $$(grep -v '^#' tools/packages.txt); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
+$(VENV)/.servers: tools/packages-servers.txt
+$(VENV)/.system $(VENV)/.servers:
+	@missing=$$(for p in $$(grep -v '^#' $<); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
 	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
 	@mkdir -p $(VENV) && touch $@
 
@@ -33,9 +35,9 @@ install: $(VENV)/.tools
 $(VENV)/.demo: $(VENV)/.tools
 	$(VENV)/bin/pip install -q 'numpy>=1.24' 'zarr>=3.0.8' 'h5py>=3.10' 'rich>=13' 'iris-sample-data>=2.4'
 	@touch $@
-$(VENV)/.test: $(VENV)/.demo
+$(VENV)/.test: $(VENV)/.demo $(VENV)/.servers
 	$(VENV)/bin/pip install -q 'pytest>=8' 'hypothesis>=6.100' 'xarray>=2024.10' cftime 'mypy>=1.10' 'ruff>=0.6' ml_dtypes 'fsspec>=2024.10' 'obstore>=0.8' \
-	    'numcodecs' 'torch==2.13.0' torchdata jax
+	    'moto[server]>=5' 'numcodecs' 'torch==2.13.0' torchdata jax
 	@touch $@
 
 demo: $(VENV)/.demo install

@@ -195,9 +195,9 @@ static const char *denied_hint(struct s3_store *s, const struct answer *a)
 {
     const char *hint = !a->mark.generation || cred_tried(s->cred) ? anonymous_hint(s) : NULL;
     return hint ? hint
-                : "the credentials need s3:GetObject on these keys, and s3:ListBucket so that "
-                  "missing chunks answer 404; if they cannot have it, the storage option "
-                  "missing_403 reads 403 as missing; for public data try anon";
+                : "the keys are wrong here, or lack s3:GetObject, or s3:ListBucket, without which "
+                  "missing chunks answer 403 (storage option missing_403 reads that as missing); "
+                  "for public data try anon";
 }
 
 static const char *hint_of(struct s3_store *s, const struct answer *a)

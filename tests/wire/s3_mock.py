@@ -121,7 +121,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             k = hash_hmac(k, part)
         if hash_hmac(k, text).hex() != signature or date[:8] != day:
             raise Refused(403, "SignatureDoesNotMatch")
-        when = datetime.datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc).timestamp()
+        when = datetime.datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.UTC).timestamp()
         if abs(when - self.now()) > 900:
             raise Refused(403, "RequestTimeTooSkewed")
 
