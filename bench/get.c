@@ -6,7 +6,11 @@
  * program measures both in one run. Prints a line of JSON a round. HTTP/1.1. Receive buffers are
  * 120 KiB: with 256 KiB glibc gives each back to the kernel, at 50 page faults a GET.
  *
- *     get [--store] [--in-flight N] [--rounds R] [--largest BYTES] [--buffer BYTES] FILE
+ *     get [--store [--adapt] [--threads T]] [--in-flight N] [--rounds R] [--largest BYTES]
+ *         [--buffer BYTES] [--ca FILE] FILE
+ *
+ * With --adapt N reads are asked for at once and the store finds out how many of them are in
+ * flight; else there are N. T network threads share the work.
  *
  * FILE has one URL a line; "-" is standard input. */
 #include <curl/curl.h>
@@ -19,12 +23,16 @@
 #include <time.h>
 
 #include "base/thread.h"
+#include "net/net.h"
 #include "store/store.h"
 
 struct get {
     char **urls;
     size_t n, in_flight, rounds, largest;
     long buffer; /* of libcurl */
+    const char *ca;
+    int threads;
+    bool adapt;
     size_t next, done;
     uint64_t bytes;
     char *buffers;
@@ -128,6 +136,8 @@ static void bare_open(struct get *g, CURLM **multi, struct slot **slots)
         curl_easy_setopt(s->easy, CURLOPT_NOSIGNAL, 1L);
         curl_easy_setopt(s->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
         curl_easy_setopt(s->easy, CURLOPT_BUFFERSIZE, g->buffer);
+        if (g->ca)
+            curl_easy_setopt(s->easy, CURLOPT_CAINFO, g->ca);
         curl_easy_setopt(s->easy, CURLOPT_WRITEFUNCTION, keep);
         curl_easy_setopt(s->easy, CURLOPT_WRITEDATA, s);
     }
@@ -193,16 +203,22 @@ static void store_begin(struct get *g, struct reads *r)
 {
     struct hr_error e;
     char *base = strdup(g->urls[0]);
-    char options[64];
+    char options[512], limit[64];
     *strrchr(base, '/') = 0;
-    snprintf(options, sizeof options, "{\"concurrency\": %zu}", g->in_flight);
+    snprintf(limit, sizeof limit, "\"concurrency\": %zu", g->in_flight);
+    snprintf(options, sizeof options, "{%s%s%s%s%s}", g->adapt ? "" : limit,
+             !g->adapt && g->ca ? ", " : "", g->ca ? "\"ca_file\": \"" : "", g->ca ? g->ca : "",
+             g->ca ? "\"" : "");
     *r = (struct reads){.g = g, .slots = calloc(g->in_flight, sizeof *r->slots)};
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->over, NULL);
     for (size_t i = 0; i < g->in_flight; i++)
         r->slots[i] = (struct slot){.g = g, .all = r, .buffer = g->buffers + i * g->largest};
-    if (store_open(base, options, &r->store, &e) < 0)
+    struct net *net = net_new(&(struct net_options){.threads = g->threads}, &e);
+    struct store_env env = {.net = net};
+    if (!net || store_open_with(base, options, &env, &r->store, &e) < 0)
         die("cannot open", e.text);
+    net_unref(net);
     free(base);
 }
 
@@ -218,10 +234,15 @@ static double cpu_seconds(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"store", no_argument, NULL, 's'},        {"in-flight", required_argument, NULL, 'n'},
-        {"rounds", required_argument, NULL, 'r'}, {"largest", required_argument, NULL, 'l'},
-        {"buffer", required_argument, NULL, 'b'}, {0}};
+    static const struct option longs[] = {{"store", no_argument, NULL, 's'},
+                                          {"in-flight", required_argument, NULL, 'n'},
+                                          {"rounds", required_argument, NULL, 'r'},
+                                          {"largest", required_argument, NULL, 'l'},
+                                          {"buffer", required_argument, NULL, 'b'},
+                                          {"ca", required_argument, NULL, 'c'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"adapt", no_argument, NULL, 'a'},
+                                          {0}};
     struct get g = {.in_flight = 32, .rounds = 1, .largest = 16 << 20, .buffer = 120 << 10};
     bool through_store = false;
     for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
@@ -235,12 +256,18 @@ int main(int argc, char **argv)
             g.largest = strtoul(optarg, NULL, 10);
         else if (c == 'b')
             g.buffer = strtol(optarg, NULL, 10);
+        else if (c == 'c')
+            g.ca = optarg;
+        else if (c == 't')
+            g.threads = (int)strtol(optarg, NULL, 10);
+        else if (c == 'a')
+            g.adapt = true;
         else
             return 2;
     }
-    if (optind + 1 != argc || !g.in_flight || g.in_flight > 256 || !g.rounds)
-        die("usage", "get [--store] [--in-flight 1…256] [--rounds R] [--largest BYTES] [--buffer "
-                     "BYTES] FILE");
+    if (optind + 1 != argc || !g.in_flight || g.in_flight > 4096 || !g.rounds)
+        die("usage", "get [--store] [--adapt] [--threads T] [--in-flight N] [--rounds R] "
+                     "[--largest BYTES] [--buffer BYTES] [--ca FILE] FILE");
     read_urls(&g, argv[optind]);
     g.buffers = calloc(g.in_flight, g.largest);
     CURLM *multi = NULL;

@@ -56,7 +56,7 @@ uint64_t hedge_due(const struct transfer *t, uint64_t sent_ns)
 /* A place beside the limit when it is reached, but never beyond the most there may be. */
 static bool has_place(const struct lane *lane)
 {
-    uint32_t most = lane->limit.now + lane->limit.now / 16;
+    uint32_t most = limit_allowed(&lane->limit) + limit_allowed(&lane->limit) / 16;
     return lane->in_flight < (most < lane->limit.max ? most : lane->limit.max);
 }
 

@@ -89,6 +89,7 @@ static void *run(void *arg)
         curl->multi_perform(l->multi, &running);
         l->now = clock_ns();
         tries_drop_losers(l);
+        transfer_pump_widened(l); /* first: lanes may go with what has finished */
         take_finished(l);
         if (!has_mail(l))
             curl->multi_poll(l->multi, NULL, 0, poll_time(l), NULL);

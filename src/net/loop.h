@@ -29,8 +29,9 @@ struct loop {
     size_t transfers;     /* that have arrived and not ended: room in the heap */
     uint64_t now;         /* clock of this turn */
     struct probe probe;
-    struct host *hosts;  /* by name: hosts.h */
-    struct easy *losers; /* hedge.h */
+    struct lane *widened; /* since the last transfer_pump_widened */
+    struct host *hosts;   /* by name: hosts.h */
+    struct easy *losers;  /* hedge.h */
     struct {
         pthread_mutex_t lock;
         struct mail *first, **last;

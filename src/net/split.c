@@ -21,7 +21,8 @@ static bool worth_it(const struct transfer *t)
     uint64_t part = lane->client->config.policy.split_bytes;
     return part && t->object.size >= 2 * part && !t->parent && !t->split && !lane->no_split &&
            t->object.etag[0] && serves_ranges(&t->now.reply) && t->ask.body_size == 0 &&
-           !t->ask.query && TAILQ_EMPTY(&lane->queue) && lane->in_flight < lane->limit.now;
+           !t->ask.query && TAILQ_EMPTY(&lane->queue) &&
+           lane->in_flight < limit_allowed(&lane->limit);
 }
 
 static struct transfer *new_part(struct transfer *t, uint64_t at, uint64_t size)

@@ -149,35 +149,47 @@ static void retire_try(struct transfer *t)
     t->now.easy = NULL;
 }
 
+/* What this try says about the addresses, about late answers, and about how many are too many. */
+static void learn_from(struct transfer *t, uint64_t first_byte)
+{
+    struct lane *lane = t->lane;
+    struct loop *l = lane->loop;
+    bool failed = t->now.outcome == OUTCOME_RETRY;
+    bool throttled = failed && t->now.cause == CAUSE_THROTTLE;
+    if (!t->now.replied)
+        limit_unanswered(&lane->limit);
+    else
+        throttled |= try_connected_late(t);
+    if (failed) {
+        hosts_blame(l, t->now.easy, t->now.cause);
+        hedging_failed(&lane->hedging);
+    } else if (t->now.replied && t->tries == 1) {
+        hedging_learn(&lane->hedging, lane->client->config.policy.hedge_ms, first_byte);
+    }
+    if (!throttled)
+        return;
+    hedging_throttled(&lane->hedging, l->now);
+    if (limit_throttled(&lane->limit, t->now.sent_ns, l->now))
+        net_log(lane->client->net, 10, "%s: throttled; %u requests in flight from now on",
+                lane->client->config.shown, lane->limit.now);
+}
+
 /* The try is over and its outcome is set. */
 static void end_try(struct transfer *t)
 {
     struct lane *lane = t->lane;
-    uint64_t started = t->now.sent_ns;
+    uint64_t first_byte = t->now.replied ? t->now.first_byte_ns - t->now.sent_ns : 0;
     timers_clear(&lane->loop->timers, &t->timer);
     hedge_drop(t);
-    if (t->now.outcome == OUTCOME_RETRY) {
-        hosts_blame(lane->loop, t->now.easy, t->now.cause);
-        if (t->now.cause == CAUSE_THROTTLE)
-            hedging_throttled(&lane->hedging, lane->loop->now);
-        else
-            hedging_failed(&lane->hedging);
-    } else if (t->now.replied && t->tries == 1) {
-        hedging_learn(&lane->hedging, lane->client->config.policy.hedge_ms,
-                      t->now.first_byte_ns - t->now.sent_ns);
-    }
+    learn_from(t, first_byte);
     retire_try(t);
     if (t->now.outcome == OUTCOME_FINAL) {
         if (t->now.fault.code >= 0) {
             bucket_success(&lane->bucket);
-            limit_success(&lane->limit, !TAILQ_EMPTY(&lane->queue));
+            limit_success(&lane->limit, !TAILQ_EMPTY(&lane->queue), first_byte);
         }
         finish_try(t);
     } else {
-        if (t->now.cause == CAUSE_THROTTLE &&
-            limit_throttled(&lane->limit, started, lane->loop->now))
-            net_log(lane->client->net, 10, "%s: throttled; %u requests in flight from now on",
-                    lane->client->config.shown, lane->limit.now);
         keep_or_drop(t);
         try_again(t);
     }

@@ -116,6 +116,8 @@ struct lane {
     struct bucket bucket;
     struct hedging hedging;
     bool answered;
+    bool widened; /* in loop->widened: an answer has made room for waiting transfers */
+    struct lane *next_widened;
     bool no_split;     /* a server without ranges, after all */
     bool told_ignored; /* that ranges are ignored: said once */
     struct easy *idle;
@@ -128,6 +130,7 @@ struct net_client {
     struct net_config config;
     _Atomic uint32_t refs; /* the owner, open transfers, lanes to be closed */
     _Atomic uint32_t next_lane;
+    _Atomic uint64_t handshake_ns; /* the quickest; 0: none yet */
     struct {
         pthread_mutex_t lock;
         struct transfer_list open;
@@ -159,6 +162,8 @@ void transfer_wake(struct loop *l, struct mail *m);
 void transfer_named(struct transfer *t); /* its host's addresses are there, or will not be */
 void transfer_end_now(struct transfer *t, int code, const char *why);
 void transfer_timer(struct timer *timer);
+void transfer_answered(struct transfer *t); /* the reply begins; from within libcurl */
+void transfer_pump_widened(struct loop *l);
 void transfer_ended(struct easy *h, CURLcode code); /* libcurl says so */
 void transfer_enqueue(struct transfer *t, bool first);
 void transfer_dequeue(struct transfer *t);

@@ -7,6 +7,8 @@
 #include "net/trace.h"
 
 #define MS               1000000ull
+#define FAR_NS           (5 * MS)     /* a handshake that leaves the building */
+#define DROPPED_NS       (900 * MS)   /* … that was sent twice: the second time after 1 s */
 #define THROUGHPUT_LEAST (256u << 10) /* shorter bodies come in one piece */
 
 static void show_lane(struct lane *lane)
@@ -70,11 +72,52 @@ static void begin_try(struct transfer *t)
 void lane_pump(struct lane *lane)
 {
     struct transfer *t;
-    while (lane->in_flight < lane->limit.now && (t = TAILQ_FIRST(&lane->queue))) {
+    uint64_t handshake = atomic_load_explicit(&lane->client->handshake_ns, memory_order_relaxed);
+    if (handshake >= FAR_NS)
+        limit_far(&lane->limit);
+    while (lane->in_flight < limit_allowed(&lane->limit) && (t = TAILQ_FIRST(&lane->queue))) {
         transfer_dequeue(t);
         begin_try(t);
     }
     show_lane(lane);
+}
+
+void transfer_answered(struct transfer *t)
+{
+    struct lane *lane = t->lane;
+    limit_answered(&lane->limit, !TAILQ_EMPTY(&lane->queue));
+    if (lane->widened || TAILQ_EMPTY(&lane->queue))
+        return;
+    lane->widened = true;
+    lane->next_widened = lane->loop->widened;
+    lane->loop->widened = lane;
+}
+
+void transfer_pump_widened(struct loop *l)
+{
+    while (l->widened) {
+        struct lane *lane = l->widened;
+        l->widened = lane->next_widened;
+        lane->widened = false;
+        lane_pump(lane);
+    }
+}
+
+bool try_connected_late(struct transfer *t)
+{
+    struct net_client *c = t->lane->client;
+    double looked_up = 0, connected = 0;
+    if (easy_reused(t->now.easy) || t->now.easy->tried > 1)
+        return false;
+    c->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_NAMELOOKUP_TIME, &looked_up);
+    c->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_CONNECT_TIME, &connected);
+    if (!(connected > looked_up))
+        return false;
+    uint64_t ns = (uint64_t)((connected - looked_up) * 1e9);
+    uint64_t least = atomic_load_explicit(&c->handshake_ns, memory_order_relaxed);
+    if (!least || ns < least) /* two threads may both be right: either will do */
+        atomic_store_explicit(&c->handshake_ns, ns ? ns : 1, memory_order_relaxed);
+    return least && least < FAR_NS && ns >= DROPPED_NS;
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */

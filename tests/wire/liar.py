@@ -29,6 +29,8 @@ Prints its port and serves until standard input closes. The first part of a path
     late        every `every`-th request of all waits `ms` ms and then sends `at` bytes and
                 closes, if given; with rst, all others are reset meanwhile
     mute        silent on the address 127.0.0.`at`, else honest
+    hold        no answer until no request has come for `ms` ms; then to all that wait
+    waves       (as a whole path) how many waited each time
     peak        (as a whole path) the most requests of "busy" that ever were open at once; "count": requests in all;
                 "places": connections by the last number of the address they came to, as in "1=16 2=16 "
 
@@ -43,6 +45,7 @@ import time
 
 REASONS = {200: "OK", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed", 503: "Slow Down"}
 lock = threading.Lock()
+waves, held, newest = [], 0, 0.0
 seen, open_now, peak, count, late, places = {}, 0, 0, 0, 0, {}
 
 
@@ -127,6 +130,11 @@ class Connection(threading.Thread):
                 places.clear()
             else:
                 peak = count = 0
+            self.sock.sendall(head(200, [("Content-Length", len(body))]) + body)
+            return True
+        if path.startswith("/waves"):
+            body = " ".join(map(str, waves)).encode()
+            waves.clear()
             self.sock.sendall(head(200, [("Content-Length", len(body))]) + body)
             return True
         words = path.split("/")[1].split(",")
@@ -311,6 +319,21 @@ class Connection(threading.Thread):
         with lock:
             open_now -= 1
         return self.do_status(request, {"code": "503"}, nth) if many else self.do_ok(request, a, nth)
+
+    def do_hold(self, request, a, nth):
+        global held, newest
+        with lock:
+            held, newest, mine = held + 1, time.monotonic(), len(waves)
+        while True:
+            time.sleep(0.005)
+            with lock:
+                if len(waves) > mine:
+                    break
+                if time.monotonic() - newest > int(a["ms"]) / 1000:
+                    waves.append(held)
+                    held = 0
+                    break
+        return self.do_ok(request, a, nth)
 
 
 def listener(host, port):

@@ -1,6 +1,5 @@
 #include "net/retry.h"
 
-#include "net/limit.h"
 #include "net/net.h"
 #include "t.h"
 
@@ -131,32 +130,6 @@ static void only_temporary_statuses_are_tried_again(void)
     }
 }
 
-static void the_limit_halves_once_per_overload_and_grows_back(void)
-{
-    struct limit l;
-    limit_init(&l, 64, 256);
-    check(limit_throttled(&l, 10, 100));
-    check_eq(l.now, 32);
-    check(!limit_throttled(&l, 50, 101)); /* started before the cut: tells about the old limit */
-    check_eq(l.now, 32);
-    check(limit_throttled(&l, 100, 200));
-    check_eq(l.now, 16);
-    for (int i = 0; i < 16; i++)
-        limit_success(&l, true);
-    check_eq(l.now, 17);
-    for (int i = 0; i < 1000; i++)
-        limit_success(&l, false); /* nobody waits: no need for more */
-    check_eq(l.now, 17);
-    for (int i = 0; i < 100000; i++)
-        limit_success(&l, true);
-    check_eq(l.now, 256);
-    for (int i = 0; i < 20; i++)
-        limit_throttled(&l, 300 + 2 * (uint64_t)i, 301 + 2 * (uint64_t)i);
-    check_eq(l.now, 1);
-    limit_success(&l, true);
-    check_eq(l.now, 2);
-}
-
 int main(void)
 {
     RUN(waits_grow_between_zero_and_their_cap);
@@ -169,6 +142,5 @@ int main(void)
     RUN(a_host_that_never_answered_is_tried_three_times_more);
     RUN(the_bucket_bounds_a_storm_and_delays_instead_of_failing);
     RUN(only_temporary_statuses_are_tried_again);
-    RUN(the_limit_halves_once_per_overload_and_grows_back);
     return t_done();
 }
