@@ -50,8 +50,7 @@ static int64_t days_from_civil(int64_t y, int m, int d)
     return era * 146097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719468;
 }
 
-/* IMF-fixdate, the only form senders may generate: "Sun, 06 Nov 1994 08:49:37 GMT". */
-static bool http_date(const char *p, size_t n, int64_t *out)
+bool reply_date(const char *p, size_t n, int64_t *out)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     char text[32], month[4];
@@ -130,9 +129,9 @@ static void parse_retry_after(struct reply *r, const char *p, const char *end, c
     int64_t at, now;
     if (whole_number(p, end, &v)) {
         r->retry_after_ms = v > 86400 ? 86400000 : (int64_t)v * 1000;
-    } else if (http_date(p, (size_t)(end - p), &at)) {
+    } else if (reply_date(p, (size_t)(end - p), &at)) {
         if (!date ||
-            !http_date(date, date_size, &now)) /* against the server's own clock, not ours */
+            !reply_date(date, date_size, &now)) /* against the server's own clock, not ours */
             return;
         r->retry_after_ms = at <= now ? 0 : at - now > 86400 ? 86400000 : (at - now) * 1000;
     }

@@ -33,6 +33,8 @@ struct reply {
 void reply_parse(struct reply *r, const char *head, size_t n);
 /* Value of a header (its length in *size), or NULL. */
 const char *reply_header(const struct reply *r, const char *name, size_t *size);
+/* IMF-fixdate, the only form senders may generate: "Sun, 06 Nov 1994 08:49:37 GMT". Unix seconds. */
+bool reply_date(const char *text, size_t n, int64_t *out);
 
 /* What the caller wants of the object: all of it, its last `length` bytes, or [first, first +
  * length). */

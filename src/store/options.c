@@ -44,9 +44,9 @@ static int unknown(const char *name, const char *store, const struct option_spec
                          name);
     buf_init(&all);
     for (size_t i = 0; i < n; i++) {
-        unsigned d = strstr(specs[i].name, name) || strstr(name, specs[i].name)
-                         ? 1
-                         : distance(name, specs[i].name);
+        unsigned d = distance(name, specs[i].name);
+        if (d > 2 && (strstr(specs[i].name, name) || strstr(name, specs[i].name)))
+            d = 2;
         if (d < least) {
             least = d;
             nearest = specs[i].name;

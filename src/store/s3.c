@@ -14,12 +14,15 @@
 #include "store/cred_aws.h"
 
 #define SOMEWHERE "us-east-1" /* where a bucket is looked for first */
+#define MOVES_MAX 32          /* a server that names ever new regions is not followed for ever */
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
 static int add_address(struct s3_store *s, const char *region, struct hr_error *e)
 {
     struct s3_at *old = atomic_load(&s->shared.at);
+    if (old && old->number == MOVES_MAX)
+        return error_set(e, HR_ESTORE, "the bucket has been moved too often");
     struct s3_at *at = mem_zalloc(sizeof *at);
     if (!at)
         return error_nomem(e, sizeof *at, "an address");
@@ -271,13 +274,37 @@ static int open_cred(struct s3_store *s, struct net *net, struct hr_error *e)
     return cred_aws_new(&c, &s->cred, e);
 }
 
+/* "https://s3.amazonaws.com", "https://s3.eu-west-1.amazonaws.com": where AWS's requests go anyway,
+ * but by region, which an endpoint does not follow. */
+static bool is_of_aws(const char *endpoint, const char **region, size_t *n)
+{
+    if (strncasecmp(endpoint, "https://", 8))
+        return false;
+    const char *host = endpoint + 8;
+    size_t size = strcspn(host, "/");
+    *region = NULL;
+    if (host[size] && host[size + 1])
+        return false;
+    if (size == 16 && !memcmp(host, "s3.amazonaws.com", size))
+        return true;
+    *region = s3_region_of_host(host, size, n);
+    return *region == host + 3 && size == 3 + *n + 14;
+}
+
 static int find_place(struct s3_store *s, struct hr_error *e)
 {
     const struct s3_options *o = &s->options;
+    const char *region = o->region ? o->region : SOMEWHERE, *named = NULL;
+    size_t n = 0;
     s->place.endpoint = o->endpoint;
+    if (o->endpoint && is_of_aws(o->endpoint, &named, &n)) {
+        s->place.endpoint = NULL;
+        if (named && !(region = arena_strndup(&s->arena, named, n)))
+            return error_nomem(e, n, "a region");
+    }
     s->place.style = o->style;
     s->place.scheme = o->use_ssl == MAYBE_NO ? "http" : "https";
-    int rc = add_address(s, o->region ? o->region : SOMEWHERE, e);
+    int rc = add_address(s, region, e);
     if (rc < 0)
         return error_context(e, rc, "%s", s->shown);
     if (!atomic_load(&s->shared.at)->address.tls && o->allow_http == MAYBE_NO)

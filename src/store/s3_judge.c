@@ -116,15 +116,15 @@ static bool learns_region(struct s3_store *s, const struct answer *a)
 static bool learns_time(struct s3_store *s, const struct answer *a)
 {
     char date[64] = "";
-    struct tm t = {0};
+    int64_t theirs;
     if (!is(a, "RequestTimeTooSkewed"))
         return false;
     if ((uint8_t)atomic_load(&s->shared.clocks) != a->mark.clocks)
         return true;
     take_header(a, "date", date, sizeof date);
-    if (!strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &t))
+    if (!reply_date(date, strlen(date), &theirs))
         return false;
-    int64_t off = (int64_t)timegm(&t) - (int64_t)time(NULL);
+    int64_t off = theirs - (int64_t)time(NULL);
     int64_t change = off - atomic_load(&s->shared.clock_off);
     if (change > -CLOCK_STEP_S && change < CLOCK_STEP_S)
         return false;

@@ -120,7 +120,9 @@ static int check_keys(const struct s3_options *o, const char *shown, struct hr_e
                      o->id       ? "key"
                      : o->secret ? "secret"
                                  : "token",
-                     o->id ? "secret" : "key and secret");
+                     o->id       ? "secret"
+                     : o->secret ? "key"
+                                 : "key and secret");
 }
 
 /* What the options leave open. */

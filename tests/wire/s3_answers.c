@@ -133,6 +133,42 @@ static void tokens_are_sent_and_signed(void)
           "400 ExpiredToken", "get a new one");
 }
 
+/* A program that gives the token OLD first, then NEW. */
+static void an_expired_token_is_renewed_and_the_read_goes_on(void)
+{
+    char dir[] = "/tmp/headrace-s3-XXXXXX", path[128];
+    if (!check(mkdtemp(dir) != NULL))
+        return;
+    snprintf(path, sizeof path, "%s/keys", dir);
+    FILE *f = fopen(path, "w");
+    fprintf(f,
+            "if mkdir %s/asked 2>/dev/null; then s=old t=OLD; else s=new t=NEW; fi\n"
+            "echo '{\"Version\": 1, \"AccessKeyId\": \"KEY\", \"Expiration\": "
+            "\"2099-01-01T00:00:00Z\",'\n"
+            "echo \"\\\"SecretAccessKey\\\": \\\"$s\\\", \\\"SessionToken\\\": "
+            "\\\"$t\\\"}\"\n",
+            dir);
+    fclose(f);
+    snprintf(path, sizeof path, "%s/config", dir);
+    f = fopen(path, "w");
+    fprintf(f, "[default]\ncredential_process = sh %s/keys\n", dir);
+    fclose(f);
+    setenv("AWS_CONFIG_FILE", path, 1);
+    struct store *s = open_bucket("expires", "");
+    for (int i = 0; i < 3; i++) {
+        struct got g = read_all(s, "hello");
+        if (!check_eq(g.r.rc, 0))
+            printf("# %s\n", g.r.error.text);
+        free(g.data);
+        usleep(1100000); /* a younger credential is not asked for anew */
+    }
+    check_eq(requests_of("expires"), 4);
+    store_unref(s);
+    setenv("AWS_CONFIG_FILE", "/nonexistent", 1);
+    snprintf(path, sizeof path, "rm -r %s", dir);
+    check_eq(system(path), 0);
+}
+
 static void throttling_and_server_faults_are_waited_out(void)
 {
     expect_hello("throttle", KEYS, 3);
@@ -359,6 +395,7 @@ int main(int argc, char **argv)
     RUN(a_wrong_clock_is_corrected_once);
     RUN(requester_pays_is_sent_with_everything);
     RUN(tokens_are_sent_and_signed);
+    RUN(an_expired_token_is_renewed_and_the_read_goes_on);
     RUN(throttling_and_server_faults_are_waited_out);
     RUN(refusals_say_what_to_do);
     RUN(missing_is_a_positive_answer);

@@ -15,6 +15,7 @@ is "new", with OLD it is "old". The region is us-east-1 unless the bucket's name
     late          its clock is three hours ahead
     payer         x-amz-request-payer: requester, and signed
     expired       400 ExpiredToken for the token OLD               denied      403 AccessDenied
+    expires       the same from its second request on
     throttle      503 SlowDown twice, then honest                  slow-400    400 RequestTimeout twice
     broken        500 InternalError twice                          gone        404 NoSuchBucket
     html          404 with a page of HTML                          empty404    404 without a body
@@ -158,6 +159,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if b == "payer" and self.headers.get("x-amz-request-payer") != "requester":
             raise Refused(403, "AccessDenied")
         if b == "expired" and token == "OLD":
+            raise Refused(400, "ExpiredToken")
+        if b == "expires" and token == "OLD" and nth > 1:
             raise Refused(400, "ExpiredToken")
         if b == "denied":
             raise Refused(403, "AccessDenied")
