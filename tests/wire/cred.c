@@ -401,6 +401,72 @@ static void settings_of_environment_and_profile(void)
     rmdir(path);
 }
 
+/* ---- a store that uses them ------------------------------------------------------------------ */
+
+static struct store *open_vault(void)
+{
+    char options[160];
+    struct store *s = NULL;
+    struct hr_error e = {0};
+    struct store_env env = {net, &quick};
+    snprintf(options, sizeof options,
+             "{\"endpoint_url\": \"http://127.0.0.1:%d\", \"region\": \"eu-west-3\"}", server.port);
+    if (!check_eq(store_open_with("s3://vault/deep", options, &env, &s, &e), 0))
+        printf("# %s\n", e.text);
+    return s;
+}
+
+static bool reads_well(struct store *s)
+{
+    struct got g = read_all(s, "a b+c");
+    bool good = g.r.rc == 0 && g.r.size == 8 && !memcmp(g.data, "treasure", 8);
+    if (!good)
+        printf("# %s\n", g.r.error.text);
+    free(g.data);
+    return good;
+}
+
+static void a_store_reads_on_while_its_keys_come_and_go(void)
+{
+    web_identity("/life2/sts/");
+    struct store *s = open_vault();
+    int before = count_given(), bad = 0;
+    uint64_t until = clock_ns() + 6000000000ull;
+    while (s && clock_ns() < until && bad < 3) {
+        bad += !reads_well(s);
+        usleep(3000);
+    }
+    check_eq(bad, 0);
+    int given = count_given() - before;
+    check(given >= 3 && given <= 24);
+    store_unref(s);
+}
+
+static void keys_that_are_revoked_are_fetched_anew_once(void)
+{
+    struct buf body;
+    struct hr_error e;
+    int status;
+    web_identity("/sts/");
+    struct store *s = open_vault();
+    int before = count_given();
+    check(s && reads_well(s));
+    usleep(1100000); /* younger ones are not asked for again */
+    struct meta_ask revoke = {.url = at("/revoke")};
+    buf_init(&body);
+    check_eq(ask(&quick, &revoke, &status, &body, &e), 0);
+    check(s && reads_well(s));
+    check(s && reads_well(s));
+    check_eq(count_given() - before, 2);
+    check_eq(ask(&quick, &revoke, &status, &body, &e), 0);
+    buf_dispose(&body);
+    struct got g = read_all(s, "k"); /* fetched a moment ago: that will not help */
+    check_eq(g.r.rc, HR_ESTORE);
+    check_has(g.r.error.text, "ExpiredToken");
+    free(g.data);
+    store_unref(s);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void closing_ends_a_fetch_under_way(void)
@@ -586,6 +652,8 @@ int main(int argc, char **argv)
     RUN(given_keys_come_first);
     RUN(an_instance_that_is_not_there_is_not_asked_again_at_once);
     RUN(settings_of_environment_and_profile);
+    RUN(a_store_reads_on_while_its_keys_come_and_go);
+    RUN(keys_that_are_revoked_are_fetched_anew_once);
     RUN(closing_ends_a_fetch_under_way);
     RUN(requests_wait_for_a_credential_and_may_be_closed_while_they_do);
     RUN(no_memory_is_an_error_wherever_it_happens);

@@ -10,10 +10,12 @@ behaves; words before it change that for one request:
     /container/creds            Authorization must be TOKEN, or absent for /open/creds
     /sts/                       AssumeRole (the signature is checked) and AssumeRoleWithWebIdentity, as forms
     /sso/federation/credentials
+    /vault/…                    objects of a bucket: signed by what STS has given, while it lives and is not revoked
+    /revoke                     what has been given until now is no longer accepted by the vault
     /lifeN/…                    what is given lives for N seconds (3600)
     /nthN/…                     the first N requests of this path get status 500
     /cut/…                      a body cut at 100 of 2000 bytes, then 503 with a long body, then the whole
-    /count                      how many credentials have been given, as text
+    /count                      how many credentials have been given, and how many that had ended were refused
 
 STS accepts the keys in KEYS and all that it has given itself; roles whose name has "deny" are refused. External id,
 session name and duration come back within the access key, so that a test can see them.
@@ -35,7 +37,7 @@ WEB_TOKEN = "eyJ.web.identity"
 SSO_TOKEN = "sso-access-token"
 
 lock = threading.Lock()
-given = {"count": 0}
+given = {"count": 0, "refused": 0}
 seen: dict[str, int] = {}
 issued: dict[str, tuple[str, str, float]] = {}  # id: secret, token, until
 
@@ -58,15 +60,11 @@ class Refusal(Exception):
         self.status, self.code, self.message = status, code, message
 
 
-def encode(text):
-    return urllib.parse.quote(text, safe="-_.~")
-
-
 def mac(key, text):
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
 
-def check_signature(h, body):
+def check_signature(h, payload, wanted):
     """AWS Signature Version 4 of a request, from the server's side."""
     head = h.headers
     parts = dict(
@@ -82,25 +80,22 @@ def check_signature(h, body):
         secret, token, until = issued[key_id]
     if secret is None:
         raise Refusal(403, "InvalidClientTokenId", "The security token included in the request is invalid.")
+    if until is not None and time.time() >= until:
+        with lock:
+            given["refused"] += 1
+        raise Refusal(400, "ExpiredToken", "The security token included in the request is expired")
     if token != head.get("X-Amz-Security-Token"):
         raise Refusal(403, "InvalidClientTokenId", "wrong session token")
-    if until is not None and time.time() >= until:
-        raise Refusal(403, "ExpiredToken", "The security token included in the request is expired")
     names = parts["SignedHeaders"].split(";")
     if (
         not {"host", "x-amz-date"} <= set(names)
         or (token and "x-amz-security-token" not in names)
         or end != "aws4_request"
-        or service != "sts"
+        or service != wanted
     ):
         raise Refusal(403, "IncompleteSignature")
-    path = urllib.parse.urlsplit(h.path).path
-    lines = [h.command, "/".join(encode(urllib.parse.unquote(p)) for p in path.split("/")), ""]
-    lines += [f"{n}:{' '.join(head[n].split())}" for n in names] + [
-        "",
-        ";".join(names),
-        hashlib.sha256(body).hexdigest(),
-    ]
+    lines = [h.command, urllib.parse.urlsplit(h.path).path, ""]
+    lines += [f"{n}:{' '.join(head[n].split())}" for n in names] + ["", ";".join(names), payload]
     scope = f"{day}/{region}/{service}/{end}"
     text = "\n".join(
         ["AWS4-HMAC-SHA256", head["X-Amz-Date"], scope, hashlib.sha256("\n".join(lines).encode()).hexdigest()]
@@ -146,7 +141,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
             service = words.pop(0)
             query = dict(urllib.parse.parse_qsl(url.query))
             if service == "count":
-                self.reply(200, str(given["count"]))
+                self.reply(200, f"{given['count']} {given['refused']}")
+            elif service == "vault":
+                check_signature(self, self.headers.get("x-amz-content-sha256"), "s3")
+                self.reply(200, "treasure")
+            elif service == "revoke":
+                with lock:
+                    for key, (secret, token, _) in issued.items():
+                        issued[key] = secret, f"{token} revoked", 0
+                self.reply(200, "done")
             elif service == "cut":
                 self.cut(url.path)
             elif service == "slow":
@@ -163,12 +166,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             else:
                 self.reply(404, "no such service")
         except Refusal as r:
-            self.reply(
-                r.status,
-                f'<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>{r.code}</Code>'
-                f"<Message>{r.message}</Message></Error><RequestId>1</RequestId></ErrorResponse>",
-                "text/xml",
-            )
+            error = f"<Error><Type>Sender</Type><Code>{r.code}</Code><Message>{r.message}</Message></Error>"
+            if service != "vault":
+                error = f'<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">{error}</ErrorResponse>'
+            self.reply(r.status, error, "text/xml")
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
@@ -237,7 +238,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if form.get("Version") != "2011-06-15" or len(form.get("RoleSessionName", "")) < 2 or not role:
             raise Refusal(400, "ValidationError")
         if form["Action"] == "AssumeRole":
-            signer, region = check_signature(self, body)
+            signer, region = check_signature(self, hashlib.sha256(body).hexdigest(), "sts")
             name = "-".join(
                 [f"ASIA{role}", signer, region, form.get("ExternalId", ""), form.get("DurationSeconds", "")]
             )

@@ -1,5 +1,7 @@
 /* What the AWS chain finds, printed for tests in other languages: id, secret, token, end, one a
- * line, or "error: " and its text. Arguments: profile and region, "" for none. */
+ * line, or "error: " and its text. Arguments: profile and region, "" for none. With three more, a
+ * bucket's URL, a key and seconds, the key is read again and again for so long instead, and what
+ * is printed is how often that went well and how often not, and the last error. */
 #include <stdatomic.h>
 
 #include "store/cred_aws.h"
@@ -15,8 +17,37 @@ static void show(const char *s)
     printf("%s\n", s ? s : "");
 }
 
+static int read_on(char **argv)
+{
+    char options[256];
+    struct hr_error e = {0};
+    struct store *s;
+    int good = 0, bad = 0;
+    snprintf(options, sizeof options, "{\"profile\": %s%s%s, \"region\": \"%s\"}",
+             *argv[1] ? "\"" : "null", argv[1], *argv[1] ? "\"" : "", argv[2]);
+    if (store_open(argv[3], options, &s, &e) < 0) {
+        printf("error: %s\n", e.text);
+        return 0;
+    }
+    uint64_t until = clock_ns() + strtoull(argv[5], NULL, 10) * 1000000000ull;
+    do {
+        struct got g = read_all(s, argv[4]);
+        if (g.r.rc == 0)
+            good++;
+        else if (bad++ < 1000)
+            e = g.r.error;
+        free(g.data);
+        usleep(20000);
+    } while (clock_ns() < until);
+    store_unref(s);
+    printf("%d\n%d\n%s\n", good, bad, e.text);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 5)
+        return read_on(argv);
     static _Atomic int woken;
     struct net_policy quick = QUICK;
     struct hr_error e = {0};
