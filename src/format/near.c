@@ -60,8 +60,23 @@ static unsigned score(const char *wanted, const char *name)
     return d <= (allowed > 1 ? allowed : 1) ? d + 1 : 1000;
 }
 
+/* Names come as the store lists them, in any order; those kept are the same each time. */
+static void keep_first(struct near *x, const char *name)
+{
+    int at = 0, order = -1;
+    while (at < x->n_offered && (order = strcmp(x->offered[at], name)) < 0)
+        at++;
+    if (at > NEAR_MAX || (at < x->n_offered && order == 0))
+        return;
+    x->n_offered += x->n_offered <= NEAR_MAX;
+    for (int i = x->n_offered - 1; i > at; i--)
+        x->offered[i] = x->offered[i - 1];
+    x->offered[at] = name;
+}
+
 void near_offer(struct near *x, const char *name)
 {
+    keep_first(x, name);
     unsigned s = score(x->wanted, name);
     if (s >= 1000 || !*x->wanted)
         return;
@@ -86,4 +101,13 @@ void near_text(const struct near *x, struct buf *out)
         const char *before = !i ? "" : i == x->n - 1 ? " or " : ", ";
         buf_printf(out, "%s\"%.80s\"", before, x->best[i].name);
     }
+}
+
+void near_others(const struct near *x, struct buf *out)
+{
+    for (int i = 0; i < x->n_offered; i++)
+        if (i == NEAR_MAX)
+            buf_puts(out, ", …");
+        else
+            buf_printf(out, "%s\"%.80s\"", i ? ", " : "", x->offered[i]);
 }

@@ -50,11 +50,11 @@ static int want_error(struct reader *r, struct hr_error *e)
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; did you mean %s?", path, names.data);
         goto out;
     }
-    list_first(r, "", &names);
+    near_others(&r->want.near, &names);
     if (nodes_array(&r->nodes, ""))
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\": this is one array, at the root", path);
     else if (names.size)
-        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; arrays here: %s", path, names.data);
+        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; there are %s", path, names.data);
     else
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\"%s", path,
                        r->cannot_list ? "; this store cannot list what there is" : "");
