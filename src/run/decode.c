@@ -195,6 +195,28 @@ void decode_missing(struct job *j, struct worker *w, uint32_t i)
     s->held = (struct held){.kind = HELD_MISSING};
 }
 
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* Uncompressed chunks have one size; any encoding stays below twice the decoded bytes, and room for
+ * small chunks' headers. */
+int decode_check_size(const struct job *j, uint32_t i, uint64_t stored, struct hr_error *e)
+{
+    const struct array *x = j->driver->fixed.c.arrays[j->chunks[i].array];
+    uint64_t size = codec_chain_decoded_size(x->chain);
+    if (!x->edges && codec_chain_is_raw(x->chain) && stored != size)
+        return error_set(e, HR_EDATA,
+                         "%" PRIu64 " bytes, expected %" PRIu64
+                         " (uncompressed); the array metadata may be stale",
+                         stored, size);
+    if (stored / 2 > size + (32u << 10))
+        return error_set(e, HR_EDATA,
+                         "%" PRIu64 " stored bytes for a chunk of %" PRIu64
+                         " decoded ones: no encoding is that large; the object is damaged, or "
+                         "the array metadata is stale",
+                         stored, size);
+    return 0;
+}
+
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 int decode_items(struct job *j, struct worker *w, const void *items, struct hr_error *e)

@@ -186,16 +186,29 @@ def test_a_window_longer_than_the_axis_is_refused_at_once(climate: str) -> None:
         hr.open(climate).samples(along="time", x=hr.view("t2m", time=hr.steps(-200, 0)))
 
 
-def test_an_absurdly_large_chunk_is_masked_like_any_damaged_one(climate: str) -> None:
+@pytest.mark.parametrize("remote", [False, True], ids=["directory", "http"])
+def test_an_absurdly_large_chunk_is_masked_like_any_damaged_one(climate: str, remote: bool) -> None:
+    import functools
+    import http.server
     import pathlib
+    import threading
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
 
     chunk = pathlib.Path(climate) / "t2m" / "c" / "1" / "0" / "0"
-    chunk.write_bytes(chunk.read_bytes() + bytes(200_000))
-    samples = hr.open(climate).samples(along="time", x="t2m")
-    with pytest.raises(hr.DataError, match="t2m/c/1/0/0"):
-        for _ in samples.batches(4):
-            pass
-    assert [b.valid.numpy().all() for b in samples.batches(4, on_error="mask")][:3] == [True, False, True]
+    chunk.write_bytes(chunk.read_bytes() + bytes(2_000_000))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=climate)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}" if remote else climate
+        samples = hr.open(url).samples(along="time", x="t2m")
+        with pytest.raises(hr.DataError, match="t2m/c/1/0/0"):
+            for _ in samples.batches(4, memory="1MiB"):
+                pass
+        masked = samples.batches(4, on_error="mask", memory="1MiB")
+        assert [b.valid.numpy().all() for b in masked][:3] == [True, False, True]
+        server.shutdown()
 
 
 @pytest.mark.parametrize(
