@@ -128,6 +128,10 @@ HR_API void hr_archive_unref(struct hr_archive *a);
  * decoding), "chunks" (the largest where "rectilinear" is true), "shards" (or null), "codecs": text, "fill_value",
  * "bytes": decoded (null for strings), "n_chunks"}]}, in order of path. Free with hr_free. */
 HR_API int hr_archive_json(struct hr_archive *a, char **json, struct hr_error *e);
+/* One of those nodes, an array looked up by name: also in a store that cannot list, and without reading all the others.
+ * HR_ENOENT names near matches. Free with hr_free. */
+HR_API int hr_archive_array_json(struct hr_archive *a, const char *array, char **json,
+                                 struct hr_error *e);
 
 /* Read a region of one array through the same decoders: start, count, step per dimension (step ≠ 0); ndim 0 and NULL
  * for the whole array. dtype HR_NONE and decode 0: stored numbers, little-endian, C order. decode 1: CF packing decoded,

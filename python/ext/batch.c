@@ -64,10 +64,9 @@ static PyObject *batch_subscript(PyObject *self, PyObject *key)
     Py_ssize_t n;
     const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &n) : NULL;
     if (!name)
-        return PyErr_Occurred()
-                   ? NULL
-                   : PyErr_Format(PyExc_TypeError,
-                                  "a batch is indexed by the name of a view, not %R", key);
+        return PyErr_Occurred() ? NULL
+                                : ext_fail(ext_state_of(self), EXT_TYPE,
+                                           "a batch is indexed by the name of a view, not %R", key);
     for (int i = 0; i < hr_batch_count(of(self)); i++) {
         struct hr_tensor t;
         hr_batch_tensor(of(self), i, &t);
@@ -76,7 +75,7 @@ static PyObject *batch_subscript(PyObject *self, PyObject *key)
     }
     PyObject *keys = batch_keys(self, NULL);
     if (keys) {
-        PyErr_Format(PyExc_KeyError, "no view %R in this batch; it has %R", key, keys);
+        ext_fail(ext_state_of(self), HR_ENOENT, "no view %R in this batch; it has %R", key, keys);
         Py_DECREF(keys);
     }
     return NULL;

@@ -1,4 +1,5 @@
 #include "ext.h"
+#include <stdarg.h>
 
 struct ext_state *ext_state_of(PyObject *self)
 {
@@ -17,15 +18,12 @@ static PyObject *fetch(PyObject **place, const char *module, const char *name)
     return *place;
 }
 
-PyObject *ext_raise(struct ext_state *s, const struct hr_error *e)
+/* Takes over `text`. */
+static PyObject *raise_text(struct ext_state *s, int code, PyObject *text, int retryable)
 {
-    if (PyErr_Occurred()) /* a signal handler raised while we waited */
-        return NULL;
-    PyObject *make = fetch(&s->make_error, "headrace._errors", "make");
-    PyObject *text =
-        make ? PyUnicode_DecodeUTF8(e->text, (Py_ssize_t)strlen(e->text), "replace") : NULL;
-    PyObject *error =
-        text ? PyObject_CallFunction(make, "iNi", (int)e->code, text, (int)e->retryable) : NULL;
+    PyObject *make = text ? fetch(&s->make_error, "headrace._errors", "make") : NULL;
+    PyObject *error = make ? PyObject_CallFunction(make, "iOi", code, text, retryable) : NULL;
+    Py_XDECREF(text);
     if (error) {
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_DECREF(error);
@@ -108,6 +106,17 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
 
 static int exec(PyObject *module)
 {
+static PyObject *ext_dtype(PyObject *module, PyObject *args)
+{
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s:dtype", &name))
+        return NULL;
+    enum hr_dtype t = hr_dtype_parse(name);
+    if (t)
+        return PyUnicode_FromString(hr_dtype_name(t));
+    Py_RETURN_NONE;
+}
+
     struct ext_state *s = PyModule_GetState(module);
     return add_type(module, &ext_archive_spec, &s->archive) ||
                    add_type(module, &ext_samples_spec, &s->samples) ||
@@ -118,6 +127,7 @@ static int exec(PyObject *module)
                : 0;
 }
 
+    {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
     struct ext_state *s = PyModule_GetState(module);

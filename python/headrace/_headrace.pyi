@@ -5,6 +5,9 @@ from typing import Any, final
 
 def open(url: str, options_json: str | None, /) -> ArchiveHandle: ...
 def configure(workers: int, net_threads: int, io_threads: int, /) -> None: ...
+def dtype(name: str, /) -> str | None:
+    """numpy's name of the type that is also called "f4", "<f4", …"""
+
 def version() -> str: ...
 def drain_log() -> None:
     """Hand collected log lines to the logger "headrace"."""
@@ -12,6 +15,7 @@ def drain_log() -> None:
 @final
 class ArchiveHandle:
     def json(self) -> str: ...
+    def array(self, path: str, /) -> str: ...
     def read(
         self,
         path: str,

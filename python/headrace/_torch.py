@@ -20,7 +20,9 @@ class Dataset(IterableDataset):
     def __iter__(self) -> Any:
         info = get_worker_info()
         if info is not None:
-            raise RuntimeError(
+            from headrace._errors import ForkError
+
+            raise ForkError(
                 f"a Headrace loader runs in the process that opened it, not in one of {info.num_workers} DataLoader "
                 "workers: use num_workers=0 (it decodes on threads of its own)"
             )
