@@ -113,6 +113,7 @@ static PyObject *archive_samples(PyObject *self, PyObject *args)
 
 static PyMethodDef archive_methods[] = {
     {"json", archive_json, METH_NOARGS, "The whole hierarchy as JSON text."},
+    {"array", archive_array, METH_VARARGS, "array(path) -> JSON text of one array."},
     {"read", archive_read, METH_VARARGS,
      "read(path, start, count, step, dtype, decode, item_size, unit): a region as a tensor, or as "
      "bytes when "

@@ -31,6 +31,30 @@ static PyObject *raise_text(struct ext_state *s, int code, PyObject *text, int r
     return NULL;
 }
 
+PyObject *ext_raise(struct ext_state *s, const struct hr_error *e)
+{
+    if (PyErr_Occurred()) /* a signal handler raised while we waited */
+        return NULL;
+    PyObject *text = PyUnicode_DecodeUTF8(e->text, (Py_ssize_t)strlen(e->text), "replace");
+    return raise_text(s, (int)e->code, text, (int)e->retryable);
+}
+
+PyObject *ext_fail(struct ext_state *s, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    PyObject *text = PyUnicode_FromFormatV(format, args);
+    va_end(args);
+    return raise_text(s, code, text, 0);
+}
+
+PyObject *ext_unpicklable(PyObject *self, const char *what, const char *instead)
+{
+    return ext_fail(ext_state_of(self), EXT_TYPE,
+                    "%s lives in the process that made it and cannot be pickled: %s", what,
+                    instead);
+}
+
 int ext_drain_log(struct ext_state *s)
 {
     int level;
@@ -83,6 +107,17 @@ static PyObject *ext_version(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(hr_version());
 }
 
+static PyObject *ext_dtype(PyObject *module, PyObject *args)
+{
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s:dtype", &name))
+        return NULL;
+    enum hr_dtype t = hr_dtype_parse(name);
+    if (t)
+        return PyUnicode_FromString(hr_dtype_name(t));
+    Py_RETURN_NONE;
+}
+
 static PyObject *ext_drain(PyObject *module, PyObject *unused)
 {
     if (ext_drain_log(PyModule_GetState(module)) < 0)
@@ -93,6 +128,7 @@ static PyObject *ext_drain(PyObject *module, PyObject *unused)
 static PyMethodDef methods[] = {
     {"open", ext_open, METH_VARARGS, "open(url, options_json) -> ArchiveHandle"},
     {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
+    {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},
     {"version", ext_version, METH_NOARGS, "version() -> str"},
     {"drain_log", ext_drain, METH_NOARGS, "Hand collected log lines to logging."},
     {NULL},
@@ -106,17 +142,6 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
 
 static int exec(PyObject *module)
 {
-static PyObject *ext_dtype(PyObject *module, PyObject *args)
-{
-    const char *name;
-    if (!PyArg_ParseTuple(args, "s:dtype", &name))
-        return NULL;
-    enum hr_dtype t = hr_dtype_parse(name);
-    if (t)
-        return PyUnicode_FromString(hr_dtype_name(t));
-    Py_RETURN_NONE;
-}
-
     struct ext_state *s = PyModule_GetState(module);
     return add_type(module, &ext_archive_spec, &s->archive) ||
                    add_type(module, &ext_samples_spec, &s->samples) ||
@@ -127,7 +152,6 @@ static PyObject *ext_dtype(PyObject *module, PyObject *args)
                : 0;
 }
 
-    {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},
 static int traverse(PyObject *module, visitproc visit, void *arg)
 {
     struct ext_state *s = PyModule_GetState(module);
