@@ -269,7 +269,7 @@ HR_API int hr_loader_set_epoch(struct hr_loader *l, int64_t epoch,
 HR_API int hr_loader_rewind(struct hr_loader *l,
                             struct hr_error *e); /* abandon the epoch: next call starts the next */
 
-/* What the consumer has received, as ~150 bytes of JSON text; free with hr_free. Loading checks version and
+/* What the consumer has received, as ~220 bytes of JSON text; free with hr_free. Loading checks version and
  * fingerprints; allow_batch: the global batch may differ. */
 HR_API int hr_loader_state(struct hr_loader *l, char **state, struct hr_error *e);
 HR_API int hr_loader_load_state(struct hr_loader *l, const char *state, int allow_batch,
