@@ -111,6 +111,11 @@ static PyObject *archive_samples(PyObject *self, PyObject *args)
     return ext_samples_new(ext_state_of(self), x);
 }
 
+static PyObject *archive_reduce(PyObject *self, PyObject *unused)
+{
+    return ext_unpicklable(self, "an archive", "send its path or URL, and open it there");
+}
+
 static PyMethodDef archive_methods[] = {
     {"json", archive_json, METH_NOARGS, "The whole hierarchy as JSON text."},
     {"array", archive_array, METH_VARARGS, "array(path) -> JSON text of one array."},
@@ -119,7 +124,7 @@ static PyMethodDef archive_methods[] = {
      "bytes when "
      "item_size is 0"},
     {"samples", archive_samples, METH_VARARGS, "samples(along) -> SamplesHandle"},
-    {"array", archive_array, METH_VARARGS, "array(path) -> JSON text of one array."},
+    {"__reduce__", archive_reduce, METH_NOARGS, NULL},
     {NULL},
 };
 static PyType_Slot archive_slots[] = {

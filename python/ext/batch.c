@@ -202,6 +202,11 @@ static PyObject *batch_jax(PyObject *self, PyObject *unused)
     return convert_all(self, "jax");
 }
 
+static PyObject *batch_reduce(PyObject *self, PyObject *unused)
+{
+    return ext_unpicklable(self, "a batch", "send the arrays of batch.numpy()");
+}
+
 static PyMethodDef batch_methods[] = {
     {"keys", batch_keys, METH_NOARGS, "Names of the views."},
     {"items", batch_items, METH_NOARGS, "(name, tensor) of every view."},
@@ -211,6 +216,7 @@ static PyMethodDef batch_methods[] = {
      "A dict of torch tensors over the batch's memory, without a copy."},
     {"jax", batch_jax, METH_NOARGS,
      "A dict of jax arrays over the batch's memory, without a copy on CPU."},
+    {"__reduce__", batch_reduce, METH_NOARGS, NULL},
     {NULL},
 };
 

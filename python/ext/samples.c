@@ -313,6 +313,12 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
                                        : ext_loader_new(ext_state_of(self), l);
 }
 
+static PyObject *samples_reduce(PyObject *self, PyObject *unused)
+{
+    return ext_unpicklable(self, "a description of samples",
+                           "send the path or URL, and describe the samples there");
+}
+
 static PyMethodDef samples_methods[] = {
     {"view", samples_view, METH_VARARGS, "view(name, arrays, stack)"},
     {"steps", samples_steps, METH_VARARGS, "steps(view, dim, first, last)"},
@@ -334,6 +340,7 @@ static PyMethodDef samples_methods[] = {
      "loader(n, global_batch, shuffle, remainder, seed, memory, spread, block, streams, rank, "
      "world, missing, "
      "on_error, dtype, order, explicit_set) -> LoaderHandle"},
+    {"__reduce__", samples_reduce, METH_NOARGS, NULL},
     {NULL},
 };
 static PyType_Slot samples_slots[] = {

@@ -126,6 +126,13 @@ class Loader:
         self._live = _weakref.ref(epoch)
         return epoch
 
+    def __getitem__(self, key: object) -> Any:
+        from headrace._errors import InvalidTypeError
+
+        raise InvalidTypeError(
+            "a loader has no items: iterate over it; for torch's DataLoader: DataLoader(loader.torch(), batch_size=None)"
+        )
+
     def next(self, timeout: float | None = None) -> Any:
         """The next `Batch`, or None at the end of the epoch (the call after that starts the next epoch).
 
@@ -140,7 +147,7 @@ class Loader:
         self._forget()
 
     def state_dict(self) -> dict[str, Any]:
-        """What the consumer has received, about 150 bytes, the same on every rank."""
+        """What the consumer has received, about 220 bytes as JSON, the same on every rank."""
         import json
 
         return dict(json.loads(self._handle.state()))
@@ -237,11 +244,12 @@ class Converted:
 class Epoch:
     """Iterator over what is left of one epoch."""
 
-    __slots__ = ("__weakref__", "_handle", "_loader", "ended")
+    __slots__ = ("__weakref__", "_handle", "_loader", "_round", "ended")
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._handle = loader._handle
+        self._round = loader._handle.round()
         self.ended = False
 
     def __iter__(self) -> Epoch:
@@ -250,10 +258,11 @@ class Epoch:
     def __next__(self) -> Any:
         if self.ended:
             raise StopIteration
-        batch = self._handle.next(-1)
+        batch = self._handle.next(-1, self._round)
         if batch is None:
             self.ended = True
-            self._loader._live = None
+            if self._loader._live is not None and self._loader._live() is self:
+                self._loader._live = None
             raise StopIteration
         return batch
 

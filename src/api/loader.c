@@ -359,8 +359,12 @@ int hr_loader_next(struct hr_loader *l, int64_t timeout_ms, struct hr_batch **ou
 
 int hr_loader_steps(struct hr_loader *l, int64_t *steps, struct hr_error *e)
 {
-    TRY(loader_check(l, e));
-    *steps = (int64_t)plan_facts(l->engine.plan)->steps;
+    struct plan *plan;
+    struct driver *driver;
+    TRY(loader_engine(l, &plan, &driver, e));
+    *steps = (int64_t)plan_facts(plan)->steps;
+    driver_unref(driver);
+    plan_unref(plan);
     return 0;
 }
 
