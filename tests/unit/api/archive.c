@@ -170,6 +170,20 @@ static void time_goes_with_the_number_of_attributes(void)
     memory_drop("many");
 }
 
+static void asking_again_for_an_array_costs_no_memory(void)
+{
+    struct hr_archive *a = open_archive();
+    const struct array *x = NULL;
+    check(archive_array(a, "ocean/salt", &x, &e) == 0);
+    uint64_t before = mem_live();
+    int failed = 0;
+    for (int i = 0; i < 1000; i++)
+        failed += archive_array(a, "/ocean/salt/", &x, &e) < 0;
+    check_eq(failed, 0);
+    check_eq(mem_live(), before);
+    hr_archive_unref(a);
+}
+
 static void metadata_nested_or_sized_beyond_reason_is_refused(void)
 {
     enum { DEEP = 10000, LARGE = 100000000 };
@@ -203,6 +217,7 @@ int main(void)
     RUN(using_a_bad_array_is_the_error);
     RUN(what_cannot_be_opened_says_why);
     RUN(time_goes_with_the_number_of_attributes);
+    RUN(asking_again_for_an_array_costs_no_memory);
     RUN(metadata_nested_or_sized_beyond_reason_is_refused);
     RUN(threads_share_an_archive);
     RUN(a_forked_child_is_told_to_open_it_again);
