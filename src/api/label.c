@@ -158,12 +158,10 @@ static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct
     return 0;
 }
 
-int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim,
-                    int64_t length, struct coordinate *c, struct hr_error *e)
+static int read_into(struct hr_archive *a, const struct array *array, const char *dim,
+                     int64_t length, struct coordinate *c, struct hr_error *e)
 {
     const struct array *x;
-    memset(c, 0, sizeof *c);
-    arena_init(&c->arena);
     TRY(find_coordinate(a, array, dim, &x, e));
     if (x->problem)
         return error_set(e, x->problem_code, "coordinate %s: %s", x->path, x->problem);
@@ -190,6 +188,15 @@ int coordinate_read(struct hr_archive *a, const struct array *array, const char 
     else
         rc = take_numbers(a, c, x, data, e);
     hr_free(data);
+    return rc;
+}
+
+int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim,
+                    int64_t length, struct coordinate *c, struct hr_error *e)
+{
+    memset(c, 0, sizeof *c);
+    arena_init(&c->arena);
+    int rc = read_into(a, array, dim, length, c, e);
     if (rc < 0)
         coordinate_dispose(c);
     return rc;
@@ -405,8 +412,10 @@ static int select_slice(const struct coordinate *c, const struct json *v, struct
             to--;
     }
     int64_t length = to > from ? to - from : 0;
-    *out = (struct selection){
-        .kind = SELECTION_RANGE, .start = from, .count = (length + by - 1) / by, .step = by};
+    *out = (struct selection){.kind = SELECTION_RANGE,
+                              .start = from,
+                              .count = length ? (length - 1) / by + 1 : 0,
+                              .step = by};
     return 0;
 }
 
