@@ -130,7 +130,7 @@ class Loader:
         from headrace._errors import InvalidTypeError
 
         raise InvalidTypeError(
-            "a loader has no items: iterate over it; for torch's DataLoader: DataLoader(loader.torch(), batch_size=None)"
+            "a loader has no items: iterate over it; torch's DataLoader takes loader.torch() with batch_size=None"
         )
 
     def next(self, timeout: float | None = None) -> Any:

@@ -185,7 +185,11 @@ void decode_missing(struct job *j, struct worker *w, uint32_t i)
         decode_failed(j, w, i, &e);
         return;
     }
-    int rc = decode_collect(j, w, i, &e);
+    const struct driver *d = j->driver;
+    int rc = store_expect(d->fixed.c.store, d->fixed.c.arrays[j->chunks[i].array]->document, &e);
+    s->missing = rc >= 0; /* otherwise nobody knows */
+    if (rc >= 0)
+        rc = decode_collect(j, w, i, &e);
     if (rc < 0) {
         decode_failed(j, w, i, &e);
         return;
