@@ -83,8 +83,8 @@ static int check_array(struct core *c, struct view_spec *v, const struct array *
             return error_set(
                 e, HR_EINVAL,
                 "arrays %s (%s) and %s (%s) cannot be stacked: their dimensions differ",
-                first->path, dims_text(c, first, a, sizeof a), x->path,
-                dims_text(c, x, b, sizeof b));
+                first->path, dims_text(c, first, "", a, sizeof a), x->path,
+                dims_text(c, x, "", b, sizeof b));
         }
     }
     int64_t length = (int64_t)x->shape[v->axis];
