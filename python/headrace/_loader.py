@@ -102,6 +102,7 @@ class Loader:
     def __init__(self, handle: Any, samples: Samples) -> None:
         self._handle = handle
         self.samples = samples
+        self.closed = False
         self._live: Any = None
         self._fresh = True  # the position was set, or nothing was asked for yet
 
@@ -177,15 +178,20 @@ class Loader:
     def plan(self) -> Any:
         """Reads, bytes, amplification, memory and quality of the shuffle, before a chunk is fetched. Prints as a table;
         ``plan()["…"]`` and ``dict(plan())`` have the numbers."""
-        from headrace._report import Plan
-
-        return Plan(self._handle.plan())
-
-    def stats(self) -> dict[str, Any]:
-        """What has happened so far: batches, bytes, times, memory, requests, fills (see `docs/reports.md`)."""
         import json
 
-        return dict(json.loads(self._handle.stats()))
+        from headrace._report import Plan
+
+        return Plan(json.loads(self._handle.plan()), self.samples.info)
+
+    def stats(self) -> dict[str, Any]:
+        """What has happened so far: batches, bytes, times, memory, requests, fills (see `docs/reports.md`). Prints as a
+        table; it is a dict of the numbers."""
+        import json
+
+        from headrace._report import Stats
+
+        return Stats(json.loads(self._handle.stats()))
 
     def torch(self) -> Any:
         """A ``torch.utils.data.IterableDataset`` that yields dicts of tensors: for bare loops, for
@@ -204,6 +210,7 @@ class Loader:
 
     def close(self) -> None:
         """Stop and let go of threads and memory. Idempotent; batches that are held stay valid."""
+        self.closed = True
         self._handle.close()
 
     def __enter__(self) -> Loader:
@@ -238,7 +245,9 @@ class Converted:
             yield getattr(batch, self._how)()
 
     def __repr__(self) -> str:
-        return f"<{self._how} arrays of {self.loader!r}>"
+        from headrace._report import loader_text
+
+        return loader_text(self.loader, f"Loader of {self._how} arrays")
 
 
 class Epoch:

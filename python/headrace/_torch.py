@@ -32,6 +32,11 @@ class Dataset(IterableDataset):
     def __len__(self) -> int:
         return len(self.loader)
 
+    def __repr__(self) -> str:
+        from headrace._report import loader_text
+
+        return loader_text(self.loader, "Dataset of torch tensors")
+
     def set_epoch(self, epoch: int) -> None:
         self.loader.set_epoch(epoch)
 
