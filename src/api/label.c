@@ -309,6 +309,18 @@ static int direction(const struct coordinate *c) /* 1 ascending, -1 descending, 
     return dir ? dir : 1;
 }
 
+/* The fewest digits that mean this value; of one that is a float32, among those. */
+static void number_text(double v, char *out, size_t n)
+{
+    bool narrow = (double)(float)v == v;
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(out, n, "%.*g", digits, v);
+        double read = decimal_read(out, NULL);
+        if (read == v || (narrow && (float)read == (float)v))
+            return;
+    }
+}
+
 static void value_text(const struct coordinate *c, int64_t i, char *out, size_t n)
 {
     switch (c->kind) {
@@ -316,7 +328,7 @@ static void value_text(const struct coordinate *c, int64_t i, char *out, size_t 
         snprintf(out, n, "\"%.40s\"", c->texts[i]);
         break;
     case COORDINATE_FLOAT:
-        snprintf(out, n, "%.9g", c->floats[i]);
+        number_text(c->floats[i], out, n);
         break;
     case COORDINATE_INT:
         snprintf(out, n, "%lld", (long long)c->ints[i]);

@@ -103,6 +103,18 @@ def test_views_of_arrays_with_other_chunks_agree_with_zarr(tmp_path: Path, seed:
         assert sorted(seen) == samples.ids.tolist()
 
 
+def test_a_label_that_is_nearly_there_is_told_apart(tmp_path: Path) -> None:
+    root = zarr.open_group(tmp_path, mode="w", zarr_format=3)
+    write(root, "x", field((8, 3)), (8, 3), ("time", "lat"))
+    write(root, "lat", np.array([0.1, 0.2, 0.1 + 0.2]), (3,), ("lat",))
+    with pytest.raises(hr.NotFoundError, match=r"no label 0\.3 .*nearest is 0\.30000000000000004"):
+        hr.open(tmp_path).samples(along="time", x=hr.view("x", lat=0.3))
+    write(root, "y", field((8, 3)), (8, 3), ("time", "lat32"))
+    write(root, "lat32", np.array([0.1, 0.2, 0.3], "f4"), (3,), ("lat32",))
+    with pytest.raises(hr.NotFoundError, match=r"\(0\.1 … 0\.3\); the nearest is 0\.3$"):
+        hr.open(tmp_path).samples(along="time", x=hr.view("y", lat32=0.31))
+
+
 # ---- archives that change while they are read -------------------------------------------------------------------------
 
 
