@@ -153,8 +153,9 @@ static PyObject *batch_repr(PyObject *self)
     char text[1024];
     size_t k = (size_t)PyOS_snprintf(
         text, sizeof text,
-        "<Batch step %lld of epoch %lld, %lld rows:", (long long)hr_batch_step(of(self)),
-        (long long)hr_batch_epoch(of(self)), (long long)hr_batch_rows(of(self)));
+        "<Batch step %lld of epoch %lld, %lld row%s:", (long long)hr_batch_step(of(self)),
+        (long long)hr_batch_epoch(of(self)), (long long)hr_batch_rows(of(self)),
+        hr_batch_rows(of(self)) == 1 ? "" : "s");
     for (int i = 0; i < hr_batch_count(of(self)) && k < sizeof text - 200; i++) {
         struct hr_tensor t;
         hr_batch_tensor(of(self), i, &t);
@@ -165,8 +166,9 @@ static PyObject *batch_repr(PyObject *self)
         k += (size_t)PyOS_snprintf(text + k, sizeof text - k, ") %s", hr_dtype_name(t.dtype));
     }
     if (hr_batch_filled(of(self)) && k < sizeof text - 60)
-        k += (size_t)PyOS_snprintf(text + k, sizeof text - k, "; %lld missing chunks filled",
-                                   (long long)hr_batch_filled(of(self)));
+        k += (size_t)PyOS_snprintf(text + k, sizeof text - k, "; %lld missing chunk%s filled",
+                                   (long long)hr_batch_filled(of(self)),
+                                   hr_batch_filled(of(self)) == 1 ? "" : "s");
     return PyUnicode_FromFormat("%s>", text);
 }
 

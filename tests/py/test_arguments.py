@@ -180,8 +180,8 @@ def test_near_names_are_suggested(climate: str) -> None:
         (lambda: samples.batches(4, dtype="flaot32"), "did you mean 'float32'"),
         (lambda: samples.archive["t2n"], 'did you mean "t2m"'),
         (lambda: samples.archive["humidity"], 'there are "lat", "level", "t2m"'),
-        (lambda: samples.archive.samples(along="tiem", x="t2m"), "time"),
-        (lambda: samples.archive.samples(along="time", x=hr.view("t2m", lta=3)), "lat"),
+        (lambda: samples.archive.samples(along="tiem", x="t2m"), "did you mean time?"),
+        (lambda: samples.archive.samples(along="time", x=hr.view("t2m", lta=3)), "did you mean lat?"),
     ]:
         with pytest.raises(hr.Error) as caught:
             call()

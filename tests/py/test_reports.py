@@ -88,6 +88,12 @@ def test_statistics_name_masked_chunks(climate: str) -> None:
     assert "1 masked" in text and "t2m/c/2/0/0" in text
 
 
+def test_a_batch_of_one_row_is_one(climate: str) -> None:
+    samples = hr.open(climate).samples(along="time", x="t2m")
+    assert repr(samples.batches(1).next()) == "<Batch step 0 of epoch 0, 1 row: x (1, 6, 8) float32>"
+    assert "2 rows:" in repr(samples.batches(2).next())
+
+
 def test_plans_keep_their_numbers(loader: hr.Loader) -> None:
     plan: Any = loader.plan()
     assert dict(plan)["steps"] == plan["steps"] == 7

@@ -40,6 +40,29 @@ static struct hr_archive *open_archive(void)
     return a;
 }
 
+static void one_array_is_the_same_node_as_in_the_whole_report(void)
+{
+    struct hr_archive *a = open_archive();
+    char *all = NULL, *one = NULL;
+    if (check(a != NULL)) {
+        check_eq(hr_archive_array_json(a, "/ocean/salt/", &one, &e), 0);
+        check_eq(hr_archive_json(a, &all, &e), 0);
+        check(one && all && strstr(all, one));
+        hr_free(one);
+        one = NULL;
+        check_eq(hr_archive_array_json(a, "bad", &one, &e), 0); /* its problem is a member */
+        check(one && strstr(one, "q9"));
+        hr_free(one);
+        one = NULL;
+        check_eq(hr_archive_array_json(a, "ocean/slat", &one, &e), HR_ENOENT);
+        check_has(e.text, "did you mean \"ocean/salt\"");
+        check_eq(hr_archive_array_json(a, NULL, &one, &e), HR_EINVAL);
+    }
+    hr_free(one);
+    hr_free(all);
+    hr_archive_unref(a);
+}
+
 static void the_report_is_json_in_order_of_path(void)
 {
     static const char *const order[] = {"", "bad", "ocean", "ocean/salt", "ocean.d"};
@@ -214,6 +237,7 @@ int main(void)
 {
     put_all();
     RUN(the_report_is_json_in_order_of_path);
+    RUN(one_array_is_the_same_node_as_in_the_whole_report);
     RUN(using_a_bad_array_is_the_error);
     RUN(what_cannot_be_opened_says_why);
     RUN(time_goes_with_the_number_of_attributes);
