@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "net/transfer.h"
 
+#define GENTLE 4 /* requests of a client before the first answer; of a listen backlog of 5 */
+
 static uint32_t share(uint32_t whole, int parts)
 {
     uint32_t n = (whole + (uint32_t)parts - 1) / (uint32_t)parts;
@@ -26,7 +28,7 @@ static void lane_init(struct lane *lane, struct net_client *c, struct loop *l)
         .client = c, .loop = l, .random_key = keyed_mix(clock_ns(), (uint64_t)(uintptr_t)lane)};
     TAILQ_INIT(&lane->queue);
     limit_init(&lane->limit, share(p->concurrency, c->net->threads),
-               share(p->concurrency_max, c->net->threads));
+               share(p->concurrency_max, c->net->threads), share(GENTLE, c->net->threads));
     bucket_init(&lane->bucket, clock_ns());
     atomic_init(&lane->shown_limit, lane->limit.now);
 }

@@ -44,6 +44,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
     if (t->now.reply.status / 100 == 1)
         return n;
     t->now.replied = true;
+    transfer_answered(t);
     return body_head(t) ? n : 0;
 }
 

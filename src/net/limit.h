@@ -3,7 +3,12 @@
  *
  * It starts at what was configured, grows by one per round of `limit` successes while requests
  * are waiting for a place, and halves once per overload: only a throttled request that started
- * after the last cut counts, since those started before it tell about the old limit. */
+ * after the last cut counts, since those started before it tell about the old limit.
+ *
+ * Below that limit it begins gently: a server that queues five connections drops the rest of a
+ * burst, and each dropped one costs its client a second. So at first only `first` requests are
+ * under way, one more for each answer while others wait, which doubles them per round of answers.
+ * A distant server is no such toy, and each round would cost a round trip there: limit_far. */
 #ifndef NET_LIMIT_H
 #define NET_LIMIT_H
 #include <stdbool.h>
@@ -11,9 +16,14 @@
 
 struct limit {
     uint32_t now, max, successes;
+    uint32_t gentle; /* no more than this yet */
     uint64_t cut_at; /* clock of the last cut */
 };
-void limit_init(struct limit *l, uint32_t start, uint32_t max);
+void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first);
+uint32_t limit_allowed(const struct limit *l); /* in flight */
+void limit_answered(struct limit *l, bool waiting);
+void limit_unanswered(struct limit *l); /* dead hosts are found out together, not in turn */
+void limit_far(struct limit *l);
 void limit_success(struct limit *l, bool waiting);
 bool limit_throttled(struct limit *l, uint64_t started, uint64_t now); /* true when it was cut */
 

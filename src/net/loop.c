@@ -87,6 +87,7 @@ static void *run(void *arg)
             transfer_timer(t);
         curl->multi_perform(l->multi, &running);
         l->now = clock_ns();
+        transfer_pump_widened(l); /* first: lanes may go with what has finished */
         take_finished(l);
         if (!has_mail(l))
             curl->multi_poll(l->multi, NULL, 0, poll_time(l), NULL);

@@ -27,6 +27,7 @@ struct loop {
     size_t transfers;     /* that have arrived and not ended: room in the heap */
     uint64_t now;         /* clock of this turn */
     struct probe probe;
+    struct lane *widened; /* since the last transfer_pump_widened */
     struct {
         pthread_mutex_t lock;
         struct mail *first, **last;

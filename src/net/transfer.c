@@ -11,6 +11,8 @@
 
 #define OWNER(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 #define MS                     1000000ull
+#define FAR_NS                 (5 * MS)   /* a handshake that leaves the building */
+#define DROPPED_NS             (900 * MS) /* … that was sent twice: the second time after 1 s */
 
 void transfer_name(const struct transfer *t, char *out, size_t n)
 {
@@ -141,11 +143,55 @@ static void begin_try(struct transfer *t)
 static void pump(struct lane *lane)
 {
     struct transfer *t;
-    while (lane->in_flight < lane->limit.now && (t = TAILQ_FIRST(&lane->queue))) {
+    uint64_t handshake = atomic_load_explicit(&lane->client->handshake_ns, memory_order_relaxed);
+    if (handshake >= FAR_NS)
+        limit_far(&lane->limit);
+    while (lane->in_flight < limit_allowed(&lane->limit) && (t = TAILQ_FIRST(&lane->queue))) {
         dequeue(t);
         begin_try(t);
     }
     show_lane(lane);
+}
+
+void transfer_answered(struct transfer *t)
+{
+    struct lane *lane = t->lane;
+    limit_answered(&lane->limit, !TAILQ_EMPTY(&lane->queue));
+    if (lane->widened || TAILQ_EMPTY(&lane->queue))
+        return;
+    lane->widened = true;
+    lane->next_widened = lane->loop->widened;
+    lane->loop->widened = lane;
+}
+
+void transfer_pump_widened(struct loop *l)
+{
+    while (l->widened) {
+        struct lane *lane = l->widened;
+        l->widened = lane->next_widened;
+        lane->widened = false;
+        pump(lane);
+    }
+}
+
+/* How long the connection of this try took to be made, of which the quickest tells how far the
+ * server is. True when it was so much longer that its first packets must have been dropped: the
+ * server has more connections than it accepts. */
+static bool connected_late(struct transfer *t)
+{
+    struct net_client *c = t->lane->client;
+    double looked_up = 0, connected = 0;
+    if (easy_reused(t->now.easy))
+        return false;
+    c->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_NAMELOOKUP_TIME, &looked_up);
+    c->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_CONNECT_TIME, &connected);
+    if (!(connected > looked_up))
+        return false;
+    uint64_t ns = (uint64_t)((connected - looked_up) * 1e9);
+    uint64_t least = atomic_load_explicit(&c->handshake_ns, memory_order_relaxed);
+    if (!least || ns < least) /* two threads may both be right: either will do */
+        atomic_store_explicit(&c->handshake_ns, ns ? ns : 1, memory_order_relaxed);
+    return least && least < FAR_NS && ns >= DROPPED_NS;
 }
 
 /* Counters of a try that is over; its easy handle is still there. */
@@ -211,9 +257,17 @@ static void end_try(struct transfer *t)
 {
     struct lane *lane = t->lane;
     uint64_t started = t->now.sent_ns;
+    bool throttled = t->now.outcome == OUTCOME_RETRY && t->now.cause == CAUSE_THROTTLE;
     timers_clear(&lane->loop->timers, &t->timer);
     count_try(t);
+    if (!t->now.replied)
+        limit_unanswered(&lane->limit);
+    else
+        throttled |= connected_late(t);
     retire_easy(t);
+    if (throttled && limit_throttled(&lane->limit, started, lane->loop->now))
+        net_log(lane->client->net, 10, "%s: throttled; %u requests in flight from now on",
+                lane->client->config.shown, lane->limit.now);
     if (t->now.outcome == OUTCOME_FINAL) {
         if (t->now.fault.code >= 0) {
             bucket_success(&lane->bucket);
@@ -221,10 +275,6 @@ static void end_try(struct transfer *t)
         }
         finish_try(t);
     } else {
-        if (t->now.cause == CAUSE_THROTTLE &&
-            limit_throttled(&lane->limit, started, lane->loop->now))
-            net_log(lane->client->net, 10, "%s: throttled; %u requests in flight from now on",
-                    lane->client->config.shown, lane->limit.now);
         keep_or_drop(t);
         try_again(t);
     }

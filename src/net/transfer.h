@@ -86,6 +86,8 @@ struct lane {
     struct limit limit;
     struct bucket bucket;
     bool answered;
+    bool widened; /* in loop->widened: an answer has made room for waiting transfers */
+    struct lane *next_widened;
     bool told_ignored; /* that ranges are ignored: said once */
     struct easy *idle;
     uint64_t random_key, random_index;
@@ -97,6 +99,7 @@ struct net_client {
     struct net_config config;
     _Atomic uint32_t refs; /* the owner, open transfers, lanes to be closed */
     _Atomic uint32_t next_lane;
+    _Atomic uint64_t handshake_ns; /* the quickest; 0: none yet */
     struct {
         pthread_mutex_t lock;
         struct transfer_list open;
@@ -124,6 +127,8 @@ void transfer_arrive(struct loop *l, struct mail *m);
 void transfer_cancel(struct loop *l, struct mail *m);
 void transfer_end_now(struct transfer *t, int code, const char *why);
 void transfer_timer(struct timer *timer);
+void transfer_answered(struct transfer *t); /* the reply begins; from within libcurl */
+void transfer_pump_widened(struct loop *l);
 void transfer_ended(struct easy *h, CURLcode code); /* libcurl says so */
 void transfer_name(const struct transfer *t, char *out, size_t n);
 

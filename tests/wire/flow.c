@@ -155,6 +155,34 @@ static void many_reads_all_arrive_within_the_limit(void)
     check(most > 8 && most <= 80);
 }
 
+/* Servers with room for five connections that nobody has accepted yet drop the rest of a burst. */
+static void the_first_burst_doubles_with_the_answers(void)
+{
+    struct store *s = open_liar("hold,ms=60,size=100"), *t = open_liar("waves");
+    struct reads all;
+    free(read_all(s, "alone").data);
+    start_reads(&all, s, 124, 0, 0);
+    wait_reads(&all, 20000);
+    check_bytes(&all, 0, 100);
+    end_reads(&all);
+    struct got g = read_all(t, "x");
+    long waves[40] = {0}, sum = 0;
+    int n = 0;
+    char *at = g.data;
+    g.data[g.r.size] = 0;
+    printf("# waves: %s\n", at);
+    for (char *end; n < 40 && (waves[n] = strtol(at, &end, 10), end > at); at = end)
+        sum += waves[n++];
+    check_eq(sum, 125);
+    check(waves[0] == 1 && waves[1] <= 4);
+    for (int i = 2; i < n; i++)
+        check(waves[i] <= 2 * waves[i - 1]);
+    check(n <= 8); /* 4, 8, 16, 32, 64; a busy machine may split one */
+    free(g.data);
+    store_unref(s);
+    store_unref(t);
+}
+
 static void throttling_lowers_the_limit_and_all_arrive(void)
 {
     struct net_policy p = quick;
@@ -530,6 +558,7 @@ int main(int argc, char **argv)
     if (argc < 2 || !server_start(&liar, argv[1]))
         return 77;
     RUN(many_reads_all_arrive_within_the_limit);
+    RUN(the_first_burst_doubles_with_the_answers);
     RUN(throttling_lowers_the_limit_and_all_arrive);
     RUN(an_outage_cannot_multiply_the_load);
     RUN(retries_end_with_their_total_time);

@@ -24,6 +24,8 @@ Prints its port and serves until standard input closes. The first part of a path
     junk        not HTTP
     change      version 1 for `n` requests, then version 2; at=B also cuts those `n` bodies
     busy        `ms` ms per request; more than `most` at once get a 503
+    hold        no answer until no request has come for `ms` ms; then to all that wait
+    waves       (as a whole path) how many waited each time
     peak        (as a whole path) the most requests of "busy" that ever were open at once; "count": requests in all
 """
 
@@ -36,6 +38,7 @@ import time
 REASONS = {200: "OK", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed", 503: "Slow Down"}
 lock = threading.Lock()
 seen, open_now, peak, count = {}, 0, 0, 0
+waves, held, newest = [], 0, 0.0
 
 
 def content(size, version):
@@ -112,6 +115,11 @@ class Connection(threading.Thread):
         if path.startswith(("/peak", "/count")):
             body = str(peak if path.startswith("/peak") else count).encode()
             peak = count = 0
+            self.sock.sendall(head(200, [("Content-Length", len(body))]) + body)
+            return True
+        if path.startswith("/waves"):
+            body = " ".join(map(str, waves)).encode()
+            waves.clear()
             self.sock.sendall(head(200, [("Content-Length", len(body))]) + body)
             return True
         words = path.split("/")[1].split(",")
@@ -275,6 +283,21 @@ class Connection(threading.Thread):
         with lock:
             open_now -= 1
         return self.do_status(request, {"code": "503"}, nth) if many else self.do_ok(request, a, nth)
+
+    def do_hold(self, request, a, nth):
+        global held, newest
+        with lock:
+            held, newest, mine = held + 1, time.monotonic(), len(waves)
+        while True:
+            time.sleep(0.005)
+            with lock:
+                if len(waves) > mine:
+                    break
+                if time.monotonic() - newest > int(a["ms"]) / 1000:
+                    waves.append(held)
+                    held = 0
+                    break
+        return self.do_ok(request, a, nth)
 
 
 def main():

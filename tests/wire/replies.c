@@ -184,7 +184,7 @@ static void surplus_bytes_never_reach_the_next_read(void)
     store_unref(s);
     net_unref(net);
     net = net_new(&(struct net_options){0}, NULL);
-    struct store *late = open_with("surplus,size=1000,late=1", NULL);
+    struct store *late = open_with("surplus,size=1000,late=20", NULL);
     for (int k = 0; k < 3; k++) { /* what lies on a kept connection: seen before it is used */
         struct got g = read_all(late, "k");
         check(g.r.rc == 0 && g.r.size == 1000 && liar_bytes(g.data, 0, 1000, 1));

@@ -134,7 +134,7 @@ static void only_temporary_statuses_are_tried_again(void)
 static void the_limit_halves_once_per_overload_and_grows_back(void)
 {
     struct limit l;
-    limit_init(&l, 64, 256);
+    limit_init(&l, 64, 256, 64);
     check(limit_throttled(&l, 10, 100));
     check_eq(l.now, 32);
     check(!limit_throttled(&l, 50, 101)); /* started before the cut: tells about the old limit */
@@ -157,6 +157,36 @@ static void the_limit_halves_once_per_overload_and_grows_back(void)
     check_eq(l.now, 2);
 }
 
+static void the_first_burst_is_gentle_and_doubles_with_the_answers(void)
+{
+    struct limit l;
+    limit_init(&l, 64, 256, 4);
+    check_eq(limit_allowed(&l), 4);
+    for (int i = 0; i < 100; i++)
+        limit_answered(&l, false); /* one after the other: nothing is known of many at once */
+    check_eq(limit_allowed(&l), 4);
+    for (uint32_t round = 4; round < 64; round *= 2) {
+        check_eq(limit_allowed(&l), round);
+        for (uint32_t i = 0; i < round; i++)
+            limit_answered(&l, true);
+    }
+    for (int i = 0; i < 1000; i++)
+        limit_answered(&l, true);
+    check_eq(limit_allowed(&l), 64);
+    limit_init(&l, 64, 256, 4);
+    check(limit_throttled(&l, 10, 100)); /* of what was under way */
+    check_eq(limit_allowed(&l), 2);
+    limit_init(&l, 64, 256, 4);
+    limit_unanswered(&l);
+    check_eq(limit_allowed(&l), 8);
+    limit_far(&l);
+    check_eq(limit_allowed(&l), 64);
+    limit_init(&l, 2, 2, 4);
+    check_eq(limit_allowed(&l), 2);
+    limit_init(&l, 2, 2, 0);
+    check_eq(limit_allowed(&l), 1);
+}
+
 int main(void)
 {
     RUN(waits_grow_between_zero_and_their_cap);
@@ -170,5 +200,6 @@ int main(void)
     RUN(the_bucket_bounds_a_storm_and_delays_instead_of_failing);
     RUN(only_temporary_statuses_are_tried_again);
     RUN(the_limit_halves_once_per_overload_and_grows_back);
+    RUN(the_first_burst_is_gentle_and_doubles_with_the_answers);
     return t_done();
 }
