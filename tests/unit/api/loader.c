@@ -566,14 +566,8 @@ static void closing_does_not_wait_for_a_server(void)
     struct hr_batch *b = NULL;
     o.n = 4;
     struct hr_loader *l = open_loader(s, &o);
-    check_eq(hr_loader_next(l, 20000, &b, &e), 1);
-    hr_batch_release(b);
-    must(hr_loader_rewind(l, &e));
     set_stuck(true);
-    int rc = 1;
-    while (rc == 1 && (rc = hr_loader_next(l, 100, &b, &e)) == 1)
-        hr_batch_release(b);
-    check_eq(rc, HR_ETIMEOUT);
+    check_eq(hr_loader_next(l, 100, &b, &e), HR_ETIMEOUT);
     uint64_t start = clock_ns();
     hr_loader_close(l);
     check(clock_ns() - start < 100000000);
@@ -661,7 +655,9 @@ static void an_archive_that_fits_is_not_read_again(void)
         check_eq(run_epoch(l, NULL), 44);
         read[epoch] = chunks_read(l);
     }
-    check(read[0] >= 40 && read[1] > read[0]); /* kept from the second epoch on … */
+    check(read[0] >= 40);
+    check((read[1] - read[0] < 8) ==
+          !!*little_served);      /* a directory's are kept from the second epoch on … */
     check(read[4] - read[2] < 8); /* … but for chunks that the remainder left out before */
     hr_loader_unref(l);
     hr_samples_unref(s);
