@@ -18,7 +18,7 @@
  * Ownership: archives, samples, loaders and batches are reference counted; *_unref/_release accept NULL. A child object
  *   keeps its parents alive. Strings returned with "free with hr_free" belong to the caller, all others to their object.
  * Threads: archives and frozen samples may be used from any thread; a loader by one thread at a time, except
- *   hr_loader_close and hr_loader_stats_json, which may be called from any thread at any time; a batch by many.
+ *   hr_loader_close, _steps, _plan_json and _stats_json, which may be called from any thread at any time; a batch by many.
  * Fork: in a forked child every existing object answers HR_EFORK; new ones can be opened.
  * The library never prints, exits or aborts; log lines are collected by hr_log_next. */
 #ifndef HEADRACE_H

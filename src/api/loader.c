@@ -247,7 +247,7 @@ void loader_replace(struct hr_loader *l, struct plan *plan, struct driver *drive
 
 void loader_move(struct hr_loader *l, uint64_t epoch, uint64_t step)
 {
-    l->consumer.epoch = epoch;
+    __atomic_store_n(&l->consumer.epoch, epoch, __ATOMIC_RELAXED);
     l->consumer.step = step;
     l->consumer.started = false;
     l->consumer.failed.code = 0;

@@ -243,13 +243,14 @@ int hr_loader_plan_json(struct hr_loader *l, char **json, struct hr_error *e)
     struct plan_cost cost;
     struct buf b;
     TRY(loader_engine(l, &plan, &driver, e));
-    int rc = plan_cost(plan, l->consumer.epoch, &cost, e);
+    uint64_t epoch = __atomic_load_n(&l->consumer.epoch, __ATOMIC_RELAXED);
+    int rc = plan_cost(plan, epoch, &cost, e);
     buf_init(&b);
     if (rc >= 0) {
         const struct plan_facts *f = plan_facts(plan);
         buf_putc(&b, '{');
         put_order(&b, f);
-        put_int(&b, "epoch", l->consumer.epoch);
+        put_int(&b, "epoch", epoch);
         put_int(&b, "batch_bytes", f->batch_bytes);
         put_cost(&b, &cost);
         put_memory(&b, driver_facts(driver));
