@@ -132,17 +132,19 @@ static void print_text(const struct figures *f, const struct value *stats, doubl
 {
     char a[24], b[24];
     const struct value *chunks = value_get(stats, "chunks"), *memory = value_get(stats, "memory");
-    printf("steps        %lld, %lld samples in %.2f s\n", (long long)f->steps,
-           (long long)f->samples, f->seconds);
-    printf("throughput   %.0f samples/s, %s/s decoded, %s/s of tensors\n",
-           share((double)f->samples, f->seconds), cli_bytes(a, share(decoded, f->seconds)),
+    printf("batches     %s, %s sample%s in %s\n", cli_count((double)f->steps),
+           cli_count((double)f->samples), f->samples == 1 ? "" : "s", cli_seconds(a, f->seconds));
+    printf("throughput  %s samples/s, %s/s decoded, %s/s of tensors\n",
+           cli_count(share((double)f->samples, f->seconds)),
+           cli_bytes(a, share(decoded, f->seconds)),
            cli_bytes(b, share(f->tensor_bytes, f->seconds)));
-    printf("first batch  after %.1f ms\n", f->first * 1e3);
-    printf("waiting      %.1f %% of the time\n", 100 * share(f->wait, f->seconds));
-    printf("chunks       %.0f read, %.0f of them again; %.0f missing\n",
-           value_number(chunks, "read", 0), value_number(chunks, "reread", 0),
-           value_number(chunks, "missing", 0));
-    printf("memory       %s at most of the budget, %s resident at most\n",
+    printf("first batch after %s\n", cli_seconds(a, f->first));
+    printf("waiting     %s for batches, %.1f %% of the time\n", cli_seconds(a, f->wait),
+           100 * share(f->wait, f->seconds));
+    printf("chunks      %s read, %s of them again; %s missing\n",
+           cli_count(value_number(chunks, "read", 0)), cli_count(value_number(chunks, "reread", 0)),
+           cli_count(value_number(chunks, "missing", 0)));
+    printf("memory      %s of the budget at most, %s resident at most\n",
            cli_bytes(a, value_number(memory, "peak", 0)), cli_bytes(b, peak_resident()));
 }
 

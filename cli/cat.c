@@ -1,7 +1,6 @@
 /* headrace cat: the values of an array as raw bytes, for tests, pipes and numpy.fromfile. */
 #include "cli.h"
-#include <getopt.h>
-#include <stdio.h>
+#include "options.h"
 #include <unistd.h>
 
 static const char usage[] =
@@ -15,43 +14,24 @@ static const char usage[] =
 
 int command_cat(int argc, char **argv)
 {
-    static const struct option options[] = {{"decode", no_argument, NULL, 'd'},
-                                            {"dtype", required_argument, NULL, 't'},
-                                            {"options", required_argument, NULL, 'o'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    enum hr_dtype dtype = HR_NONE;
-    int decode = 0, c;
-    const char *storage = NULL;
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        switch (c) {
-        case 'd':
-            decode = 1;
-            break;
-        case 't':
-            dtype = hr_dtype_parse(optarg);
-            if (dtype == HR_NONE)
-                return cli_usage("cat", "'%s' is no data type", optarg);
-            break;
-        case 'o':
-            storage = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return cli_finish();
-        default:
-            return cli_bad_option("cat", argv);
-        }
-    }
-    if (argc - optind < 1 || argc - optind > 2)
-        return cli_usage("cat", "an archive and at most one array are expected");
+    const char *type = NULL;
+    bool decode = false;
+    const struct place_option own[] = {
+        {"decode", NULL, &decode}, {"dtype", &type, NULL}, {NULL, NULL, NULL}};
+    struct place p;
     struct hr_archive *a;
     struct hr_error e;
-    if (hr_open(argv[optind], storage, &a, &e) < 0)
+    int rc = place_read(argc, argv, usage, own, &p);
+    if (rc)
+        return rc < 0 ? EXIT_OK : rc;
+    enum hr_dtype dtype = type ? hr_dtype_parse(type) : HR_NONE;
+    if (type && !dtype)
+        return cli_usage(
+            "cat", "--dtype %s: no data type has that name; types are f4, f8, float16, int32, …",
+            type);
+    if (hr_open(p.url, p.storage, &a, &e) < 0)
         return cli_fail(&e);
-    int rc = hr_archive_cat(a, argc - optind > 1 ? argv[optind + 1] : "", dtype, decode,
-                            STDOUT_FILENO, &e);
+    rc = hr_archive_cat(a, p.array ? p.array : "", dtype, decode, STDOUT_FILENO, &e);
     hr_archive_unref(a);
     return rc < 0 ? cli_fail(&e) : EXIT_OK;
 }

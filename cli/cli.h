@@ -21,8 +21,6 @@ int cli_fail(const struct hr_error *e);
 int cli_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Where help is: EXIT_USAGE. For after a message of one's own. */
 int cli_unknown(const char *command);
-/* getopt_long (opterr = 0) met an option it does not know, or one without its value: EXIT_USAGE. */
-int cli_bad_option(const char *command, char **argv);
 /* After the last output: EXIT_FAILED when it could not be written. */
 int cli_finish(void);
 /* Zeroed memory that lives until the program ends, which happens here when there is none. */
@@ -30,7 +28,11 @@ void *cli_keep(size_t n);
 char *cli_keep_text(const char *s, size_t n);
 /* Columns that n bytes of UTF-8 take on a terminal. */
 int cli_width(const char *s, size_t n);
+/* "12,345", kept. */
+const char *cli_count(double n);
 /* "260.6 kB"; out ≥ 24 bytes. Returns out. */
 const char *cli_bytes(char *out, double bytes);
+/* "413 µs", "1.36 ms", "41.4 s": three digits; out ≥ 24 bytes. Returns out. */
+const char *cli_seconds(char *out, double seconds);
 
 #endif

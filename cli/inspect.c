@@ -4,7 +4,7 @@
  * Columns are as wide as their widest entry, up to a limit: a single long name must not push everything off the screen. */
 #include "cli.h"
 #include "json.h"
-#include <getopt.h>
+#include "options.h"
 #include <langinfo.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static void add_extent(struct text *t, const struct value *list, const char *tim
     }
 }
 
-/* "3×4×5 (120 B)", "3×4×5 (120 B) in 6×8×10" */
+/* "3×4×5 (120 B)", "3×4×5 (120 B) in shards of 6×8×10" */
 static char *chunks_text(const struct value *array, bool ascii)
 {
     const struct value *chunks = value_get(array, "chunks"), *shards = value_get(array, "shards");
@@ -120,7 +120,7 @@ static char *chunks_text(const struct value *array, bool ascii)
         add(&t, ")");
     }
     if (shards) {
-        add(&t, " in ");
+        add(&t, " in shards of ");
         add_extent(&t, shards, times);
     }
     return t.data;
@@ -250,13 +250,31 @@ static void print_row(const struct table *t, const struct row *r)
     putchar('\n');
 }
 
+static bool is_complete(const struct value *archive)
+{
+    return strcmp(value_text(archive, "complete", "true"), "false") != 0;
+}
+
+/* "URL  zarr v3, consolidated, 6 arrays, 58.1 kB decoded" */
+static void print_headline(const struct value *archive, int arrays, double total)
+{
+    char bytes[24];
+    bool consolidated = !strcmp(value_text(archive, "consolidated", "false"), "true");
+    printf("%s  %s%s, ", value_text(archive, "url", ""), value_text(archive, "format", ""),
+           consolidated ? ", consolidated" : "");
+    if (!arrays && !is_complete(archive))
+        puts("arrays unknown");
+    else
+        printf("%s array%s%s, %s decoded\n", cli_count(arrays), arrays == 1 ? "" : "s",
+               is_complete(archive) ? "" : " known", cli_bytes(bytes, total));
+}
+
 static void print_tree(const struct value *archive)
 {
     const struct value *nodes = value_get(archive, "nodes");
     const char *codeset = nl_langinfo(CODESET);
     struct branch root = {.name = value_text(archive, "url", "")};
     struct table t = {.ascii = strcmp(codeset, "UTF-8") != 0};
-    char bytes[24];
     double total = 0;
     int arrays = 0;
     t.tail = &t.first;
@@ -266,10 +284,7 @@ static void print_tree(const struct value *archive)
             arrays++;
             total += value_number(v, "bytes", 0);
         }
-    const struct value *consolidated = value_get(archive, "consolidated");
-    printf("%s  %s%s, %d array%s, %s decoded\n", root.name, value_text(archive, "format", ""),
-           consolidated && !strcmp(consolidated->text, "true") ? ", consolidated" : "", arrays,
-           arrays == 1 ? "" : "s", cli_bytes(bytes, total));
+    print_headline(archive, arrays, total);
     if (is_array(&root)) {
         root.name = ".";
         add_row(&t, &root, "", "");
@@ -277,9 +292,10 @@ static void print_tree(const struct value *archive)
     add_rows(&t, &root, "");
     for (const struct row *r = t.first; r; r = r->next)
         print_row(&t, r);
-    if (!strcmp(value_text(archive, "complete", "true"), "false"))
-        puts("There may be more: the metadata is not consolidated and the store cannot list. "
-             "Arrays are read by name.");
+    if (!is_complete(archive))
+        printf("The store cannot list and the metadata is not consolidated: arrays are read by "
+               "name, as in\n  headrace inspect %s NAME\n",
+               value_text(archive, "url", ""));
 }
 
 /* ---- one node in full -------------------------------------------------------------------------------------------- */
@@ -300,8 +316,9 @@ static void print_node(const struct value *node, const char *path)
     print_field("shape", shape_text(node));
     print_field("dtype", value_text(node, "dtype", NULL));
     print_field("size", size_text(node));
-    print_field("chunks", chunks_text(node, ascii));
-    print_field("n_chunks", value_text(node, "n_chunks", NULL));
+    if (chunks_text(node, ascii))
+        printf("  %-11s %s; %s in all\n", "chunks", chunks_text(node, ascii),
+               cli_count(value_number(node, "n_chunks", 0)));
     print_field("codecs", codecs_text(node, ascii));
     if (fill) {
         printf("  %-11s ", "fill value");
@@ -318,77 +335,82 @@ static void print_node(const struct value *node, const char *path)
     }
 }
 
-static int show_node(const struct value *archive, const char *path, bool as_json)
+static int show_node(const struct value *node, const char *path, bool as_json)
+{
+    if (as_json) {
+        value_print(node, stdout);
+        putchar('\n');
+    } else {
+        print_node(node, path);
+    }
+    return cli_finish();
+}
+
+static int show_archive(const char *json, bool as_json)
+{
+    if (as_json)
+        puts(json);
+    else
+        print_tree(json_read(json));
+    return cli_finish();
+}
+
+static const struct value *find_node(const struct value *archive, const char *path)
 {
     const struct value *nodes = value_get(archive, "nodes");
     const struct value *v = nodes ? nodes->first : NULL;
     while (v && strcmp(value_text(v, "path", ""), path))
         v = v->next;
-    if (!v) {
-        fprintf(stderr, "headrace: %s: there is no \"%s\"\n", value_text(archive, "url", ""), path);
-        return EXIT_FAILED;
-    }
-    if (as_json) {
-        value_print(v, stdout);
-        putchar('\n');
-    } else {
-        print_node(v, path);
-    }
-    return cli_finish();
+    return v;
 }
 
-static int show(const char *url, const char *storage, const char *path, bool as_json)
+/* "/a/b/" is "a/b". */
+static const char *bare(const char *path)
 {
-    struct hr_archive *a;
-    struct hr_error e;
-    char *json;
-    if (hr_open(url, storage, &a, &e) < 0)
-        return cli_fail(&e);
-    int rc = hr_archive_json(a, &json, &e);
-    hr_archive_unref(a);
-    if (rc < 0)
-        return cli_fail(&e);
-    const struct value *archive = json_read(json);
-    rc = EXIT_OK;
-    if (!archive) {
-        fputs("headrace: the report of the library is not JSON\n", stderr);
-        rc = EXIT_FAILED;
-    } else if (path)
-        rc = show_node(archive, path, as_json);
-    else if (as_json)
-        puts(json);
+    while (*path == '/')
+        path++;
+    size_t n = strlen(path);
+    while (n && path[n - 1] == '/')
+        n--;
+    return cli_keep_text(path, n);
+}
+
+/* An array is looked up by its name, which needs no list and no walk; what else has a path is a group. */
+static int show_path(struct hr_archive *a, const char *path, bool as_json)
+{
+    char *json = NULL, *all = NULL;
+    struct hr_error e, unlisted;
+    const struct value *group = NULL;
+    int rc = hr_archive_array_json(a, path, &json, &e);
+    if (rc == HR_ENOENT && hr_archive_json(a, &all, &unlisted) >= 0)
+        group = find_node(json_read(all), path);
+    if (rc >= 0 || group)
+        rc = show_node(group ? group : json_read(json), path, as_json);
     else
-        print_tree(archive);
+        rc = cli_fail(&e);
     hr_free(json);
-    return rc ? rc : cli_finish();
+    hr_free(all);
+    return rc;
 }
 
 int command_inspect(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"options", required_argument, NULL, 'o'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    const char *storage = NULL;
     bool as_json = false;
-    int c;
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        switch (c) {
-        case 'j':
-            as_json = true;
-            break;
-        case 'o':
-            storage = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return cli_finish();
-        default:
-            return cli_bad_option("inspect", argv);
-        }
-    }
-    if (argc - optind < 1 || argc - optind > 2)
-        return cli_usage("inspect", "an archive and at most one array are expected");
-    return show(argv[optind], storage, argc - optind > 1 ? argv[optind + 1] : NULL, as_json);
+    const struct place_option own[] = {{"json", NULL, &as_json}, {NULL, NULL, NULL}};
+    struct place p;
+    struct hr_archive *a;
+    struct hr_error e;
+    char *json = NULL;
+    int rc = place_read(argc, argv, usage, own, &p);
+    if (rc)
+        return rc < 0 ? EXIT_OK : rc;
+    if (hr_open(p.url, p.storage, &a, &e) < 0)
+        return cli_fail(&e);
+    if (p.array)
+        rc = show_path(a, bare(p.array), as_json);
+    else
+        rc = hr_archive_json(a, &json, &e) < 0 ? cli_fail(&e) : show_archive(json, as_json);
+    hr_free(json);
+    hr_archive_unref(a);
+    return rc;
 }

@@ -44,19 +44,9 @@ static void row(const char *label, const char *format, ...)
     putchar('\n');
 }
 
-/* 12,345 */
 static const char *count(const struct value *object, const char *key)
 {
-    double v = value_number(object, key, 0);
-    char digits[32];
-    int n = snprintf(digits, sizeof digits, "%.0f", v);
-    char *out = cli_keep((size_t)n * 2), *p = out;
-    for (int i = 0; i < n; i++) {
-        if (i && (n - i) % 3 == 0)
-            *p++ = ',';
-        *p++ = digits[i];
-    }
-    return out;
+    return cli_count(value_number(object, key, 0));
 }
 
 static const char *bytes(const struct value *object, const char *key)
@@ -97,32 +87,44 @@ static void print_order(const struct value *p)
         row("order", "as in the archive");
     else if (!strcmp(shuffle, "global"))
         row("order", "an exact permutation, seed %s", value_text(p, "seed", "0"));
+    else if (value_number(p, "blocks", 0) == 1)
+        row("order", "spread, seed %s: one block of %s chunk cell%s", value_text(p, "seed", "0"),
+            count(p, "block"), plural(p, "block"));
     else
         row("order", "spread, seed %s: %s of %s blocks open, each of %s chunk cell%s",
             value_text(p, "seed", "0"), count(p, "open_blocks"), count(p, "blocks"),
             count(p, "block"), plural(p, "block"));
     if (value_number(p, "world", 1) > 1 || value_number(p, "streams", 1) > 1)
-        row("", "rank %s of %s, %s streams, global batch %s", value_text(p, "rank", "0"),
-            value_text(p, "world", "1"), value_text(p, "streams", "1"), count(p, "global_batch"));
+        row("ranks", "rank %s of %s, %s stream%s, global batch %s", value_text(p, "rank", "0"),
+            value_text(p, "world", "1"), count(p, "streams"), plural(p, "streams"),
+            count(p, "global_batch"));
 }
 
 static void print_cost(const struct value *p)
 {
     const struct value *c = value_get(p, "cost");
-    const char *about = value_text(c, "exact", "false");
+    const char *about = value_text(c, "exact", "false"), *again = "each once";
+    const char *take = value_number(p, "samples", 0) == 1 ? "the sample takes" : "samples take";
     about = strcmp(about, "true") ? "about " : "";
     double useful = value_number(c, "useful_bytes", 0), read = value_number(c, "read_bytes", 0);
-    row("reads", "%s%s chunks an epoch, %s decoded; %s different ones: amplification %.3g", about,
-        count(c, "chunk_reads"), bytes(c, "read_bytes"), count(c, "distinct_chunks"),
+    const char *reads = count(c, "chunk_reads"), *different = count(c, "distinct_chunks");
+    if (strcmp(reads, different)) {
+        char *words = cli_keep(strlen(different) + 32);
+        snprintf(words, strlen(different) + 32, "%s different ones", different);
+        again = words;
+    }
+    row("reads", "%s%s chunk%s an epoch, %s decoded; %s: amplification %.3g", about, reads,
+        strcmp(reads, "1") ? "s" : "", bytes(c, "read_bytes"), again,
         value_number(c, "amplification", 1));
     if (useful > read)
-        row("", "samples take %s: each decoded byte is used %.2f times", bytes(c, "useful_bytes"),
+        row("", "%s %s: each decoded byte is used %.2f times", take, bytes(c, "useful_bytes"),
             useful / read);
     else
-        row("", "samples take %s, %.0f %% of what is decoded", bytes(c, "useful_bytes"),
-            read > 0 ? 100 * useful / read : 100);
-    row("first batch", "%s chunk%s, %s decoded", count(c, "first_batch_chunks"),
-        plural(c, "first_batch_chunks"), bytes(c, "first_batch_bytes"));
+        row("", "%s %s, %.3g %% of what is decoded", take, bytes(c, "useful_bytes"),
+            100 * useful / (read > 0 ? read : 1));
+    const char *first = count(c, "first_batch_chunks");
+    row("first batch", "%s chunk%s, %s decoded", first, strcmp(first, "1") ? "s" : "",
+        bytes(c, "first_batch_bytes"));
 }
 
 static const char *mode_words(const char *mode)
@@ -137,9 +139,9 @@ static void print_memory(const struct value *p)
     const struct value *m = value_get(p, "memory");
     row("memory", "budget %s; at least %s, from %s on each chunk is read once", bytes(m, "budget"),
         bytes(m, "minimum"), bytes(m, "comfortable"));
-    row("", "a batch %s, largest job %s, tables %s; up to %s batches open; %s", bytes(m, "batch"),
+    row("", "a batch %s, largest job %s, tables %s; up to %s batch%s open; %s", bytes(m, "batch"),
         bytes(m, "lane"), bytes(m, "tables"), count(m, "max_open"),
-        mode_words(value_text(m, "mode", "hold")));
+        value_number(m, "max_open", 0) == 1 ? "" : "es", mode_words(value_text(m, "mode", "hold")));
 }
 
 static void print_quality(const struct value *p)
@@ -150,7 +152,8 @@ static void print_quality(const struct value *p)
     row("shuffle",
         "variance of batch means %.2g × independent draws (below 1 is better), worst batch %.2g σ",
         value_number(q, "variance", 0), value_number(q, "worst", 0));
-    row("", "%.3g different blocks in a batch", value_number(q, "distinct_blocks", 0));
+    row("", "%.3g different block%s in a batch", value_number(q, "distinct_blocks", 0),
+        plural(q, "distinct_blocks"));
 }
 
 static void print_list(const struct value *p, const char *key, const char *label)
@@ -162,10 +165,15 @@ static void print_list(const struct value *p, const char *key, const char *label
 
 static void print_plan(const struct value *samples, const struct value *p)
 {
-    row("samples", "%s along %s, ids %s … %s", count(p, "samples"),
-        value_text(samples, "along", ""), value_text(samples, "first_id", ""),
-        value_text(samples, "last_id", ""));
-    row("steps", "%s of %s row%s an epoch, remainder %s", count(p, "steps"), count(p, "rows"),
+    const char *first = value_text(samples, "first_id", ""),
+               *last = value_text(samples, "last_id", "");
+    if (!strcmp(first, last))
+        row("samples", "%s along %s, id %s", count(p, "samples"), value_text(samples, "along", ""),
+            first);
+    else
+        row("samples", "%s along %s, ids %s … %s", count(p, "samples"),
+            value_text(samples, "along", ""), first, last);
+    row("steps", "%s an epoch, of %s row%s; remainder %s", count(p, "steps"), count(p, "rows"),
         plural(p, "rows"), value_text(p, "remainder", ""));
     print_views(samples, p);
     print_order(p);

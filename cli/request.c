@@ -1,7 +1,7 @@
 /* See request.h. The options of `plan` and `bench` are those of Samples.batches in Python, by the same names. */
 #include "request.h"
+#include "options.h"
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,14 +310,14 @@ int request_read(int argc, char **argv, const char *usage, bool bench, struct re
     int c, index, rc;
     opterr = 0;
     *r = (struct request){.command = argv[0], .loader = HR_LOADER_OPTIONS, .epochs = 1};
-    while ((c = getopt_long(argc, argv, "h", options + (bench ? 0 : ONLY_BENCH), &index)) != -1) {
+    while ((c = getopt_long(argc, argv, ":h", options + (bench ? 0 : ONLY_BENCH), &index)) != -1) {
         if (c == 'h') {
             printf("%s\n%s%s", usage, common, language);
             rc = cli_finish();
             return rc ? rc : -1;
         }
         if (c == '?' || c == ':')
-            return cli_bad_option(r->command, argv);
+            return cli_bad_option(r->command, c, argv, options + (bench ? 0 : ONLY_BENCH));
         if ((rc = take(r, c, options[index + (bench ? 0 : ONLY_BENCH)].name, optarg)))
             return rc;
     }

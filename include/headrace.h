@@ -18,7 +18,7 @@
  * Ownership: archives, samples, loaders and batches are reference counted; *_unref/_release accept NULL. A child object
  *   keeps its parents alive. Strings returned with "free with hr_free" belong to the caller, all others to their object.
  * Threads: archives and frozen samples may be used from any thread; a loader by one thread at a time, except
- *   hr_loader_close and hr_loader_stats_json, which may be called from any thread at any time; a batch by many.
+ *   hr_loader_close, _steps, _plan_json and _stats_json, which may be called from any thread at any time; a batch by many.
  * Fork: in a forked child every existing object answers HR_EFORK; new ones can be opened.
  * The library never prints, exits or aborts; log lines are collected by hr_log_next. */
 #ifndef HEADRACE_H
@@ -128,6 +128,10 @@ HR_API void hr_archive_unref(struct hr_archive *a);
  * decoding), "chunks" (the largest where "rectilinear" is true), "shards" (or null), "codecs": text, "fill_value",
  * "bytes": decoded (null for strings), "n_chunks"}]}, in order of path. Free with hr_free. */
 HR_API int hr_archive_json(struct hr_archive *a, char **json, struct hr_error *e);
+/* One of those nodes, an array looked up by name: also in a store that cannot list, and without reading all the others.
+ * HR_ENOENT names near matches. Free with hr_free. */
+HR_API int hr_archive_array_json(struct hr_archive *a, const char *array, char **json,
+                                 struct hr_error *e);
 
 /* Read a region of one array through the same decoders: start, count, step per dimension (step ≠ 0); ndim 0 and NULL
  * for the whole array. dtype HR_NONE and decode 0: stored numbers, little-endian, C order. decode 1: CF packing decoded,
@@ -327,7 +331,7 @@ HR_API int hr_loader_set_epoch(struct hr_loader *l, int64_t epoch,
 HR_API int hr_loader_rewind(struct hr_loader *l,
                             struct hr_error *e); /* abandon the epoch: next call starts the next */
 
-/* What the consumer has received, as ~150 bytes of JSON text; free with hr_free. Loading checks version and
+/* What the consumer has received, as ~220 bytes of JSON text; free with hr_free. Loading checks version and
  * fingerprints; allow_batch: the global batch may differ. */
 HR_API int hr_loader_state(struct hr_loader *l, char **state, struct hr_error *e);
 HR_API int hr_loader_load_state(struct hr_loader *l, const char *state, int allow_batch,

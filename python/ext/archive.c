@@ -37,6 +37,18 @@ static PyObject *archive_json(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
 }
 
+static PyObject *archive_array(PyObject *self, PyObject *args)
+{
+    const char *path;
+    char *text = NULL;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "s:array", &path))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_archive_array_json(of(self), path, &text, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
+}
+
 /* A tuple of integers into at most HR_MAX_DIMS places; the count, or -1. */
 static int take_ints(PyObject *tuple, int64_t *out)
 {
@@ -71,7 +83,7 @@ static PyObject *archive_read(PyObject *self, PyObject *args)
                    : PyErr_Format(PyExc_ValueError, "start, count and step differ in length");
     enum hr_dtype t = dtype ? hr_dtype_parse(dtype) : HR_NONE;
     if (dtype && !t)
-        return PyErr_Format(PyExc_ValueError, "no data type is called %s", dtype);
+        return ext_fail(ext_state_of(self), HR_EINVAL, "no data type is called %s", dtype);
     void *data = NULL;
     size_t size = 0;
     struct hr_error e = {0};
@@ -99,13 +111,20 @@ static PyObject *archive_samples(PyObject *self, PyObject *args)
     return ext_samples_new(ext_state_of(self), x);
 }
 
+static PyObject *archive_reduce(PyObject *self, PyObject *unused)
+{
+    return ext_unpicklable(self, "an archive", "send its path or URL, and open it there");
+}
+
 static PyMethodDef archive_methods[] = {
     {"json", archive_json, METH_NOARGS, "The whole hierarchy as JSON text."},
+    {"array", archive_array, METH_VARARGS, "array(path) -> JSON text of one array."},
     {"read", archive_read, METH_VARARGS,
      "read(path, start, count, step, dtype, decode, item_size, unit): a region as a tensor, or as "
      "bytes when "
      "item_size is 0"},
     {"samples", archive_samples, METH_VARARGS, "samples(along) -> SamplesHandle"},
+    {"__reduce__", archive_reduce, METH_NOARGS, NULL},
     {NULL},
 };
 static PyType_Slot archive_slots[] = {

@@ -64,10 +64,9 @@ static PyObject *batch_subscript(PyObject *self, PyObject *key)
     Py_ssize_t n;
     const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &n) : NULL;
     if (!name)
-        return PyErr_Occurred()
-                   ? NULL
-                   : PyErr_Format(PyExc_TypeError,
-                                  "a batch is indexed by the name of a view, not %R", key);
+        return PyErr_Occurred() ? NULL
+                                : ext_fail(ext_state_of(self), EXT_TYPE,
+                                           "a batch is indexed by the name of a view, not %R", key);
     for (int i = 0; i < hr_batch_count(of(self)); i++) {
         struct hr_tensor t;
         hr_batch_tensor(of(self), i, &t);
@@ -76,7 +75,7 @@ static PyObject *batch_subscript(PyObject *self, PyObject *key)
     }
     PyObject *keys = batch_keys(self, NULL);
     if (keys) {
-        PyErr_Format(PyExc_KeyError, "no view %R in this batch; it has %R", key, keys);
+        ext_fail(ext_state_of(self), HR_ENOENT, "no view %R in this batch; it has %R", key, keys);
         Py_DECREF(keys);
     }
     return NULL;
@@ -154,8 +153,9 @@ static PyObject *batch_repr(PyObject *self)
     char text[1024];
     size_t k = (size_t)PyOS_snprintf(
         text, sizeof text,
-        "<Batch step %lld of epoch %lld, %lld rows:", (long long)hr_batch_step(of(self)),
-        (long long)hr_batch_epoch(of(self)), (long long)hr_batch_rows(of(self)));
+        "<Batch step %lld of epoch %lld, %lld row%s:", (long long)hr_batch_step(of(self)),
+        (long long)hr_batch_epoch(of(self)), (long long)hr_batch_rows(of(self)),
+        hr_batch_rows(of(self)) == 1 ? "" : "s");
     for (int i = 0; i < hr_batch_count(of(self)) && k < sizeof text - 200; i++) {
         struct hr_tensor t;
         hr_batch_tensor(of(self), i, &t);
@@ -166,8 +166,9 @@ static PyObject *batch_repr(PyObject *self)
         k += (size_t)PyOS_snprintf(text + k, sizeof text - k, ") %s", hr_dtype_name(t.dtype));
     }
     if (hr_batch_filled(of(self)) && k < sizeof text - 60)
-        k += (size_t)PyOS_snprintf(text + k, sizeof text - k, "; %lld missing chunks filled",
-                                   (long long)hr_batch_filled(of(self)));
+        k += (size_t)PyOS_snprintf(text + k, sizeof text - k, "; %lld missing chunk%s filled",
+                                   (long long)hr_batch_filled(of(self)),
+                                   hr_batch_filled(of(self)) == 1 ? "" : "s");
     return PyUnicode_FromFormat("%s>", text);
 }
 
@@ -203,6 +204,11 @@ static PyObject *batch_jax(PyObject *self, PyObject *unused)
     return convert_all(self, "jax");
 }
 
+static PyObject *batch_reduce(PyObject *self, PyObject *unused)
+{
+    return ext_unpicklable(self, "a batch", "send the arrays of batch.numpy()");
+}
+
 static PyMethodDef batch_methods[] = {
     {"keys", batch_keys, METH_NOARGS, "Names of the views."},
     {"items", batch_items, METH_NOARGS, "(name, tensor) of every view."},
@@ -212,6 +218,7 @@ static PyMethodDef batch_methods[] = {
      "A dict of torch tensors over the batch's memory, without a copy."},
     {"jax", batch_jax, METH_NOARGS,
      "A dict of jax arrays over the batch's memory, without a copy on CPU."},
+    {"__reduce__", batch_reduce, METH_NOARGS, NULL},
     {NULL},
 };
 

@@ -19,6 +19,11 @@ struct ext_state *ext_state_of(PyObject *self); /* of any object of this module'
 
 /* Set the Python exception for *e and return NULL. */
 PyObject *ext_raise(struct ext_state *s, const struct hr_error *e);
+/* The same for a code of headrace.h, or EXT_TYPE, and a text as PyUnicode_FromFormat makes it. */
+PyObject *ext_fail(struct ext_state *s, int code, const char *format, ...);
+#define EXT_TYPE 1 /* InvalidTypeError, which C has no use for */
+/* For __reduce__: an InvalidTypeError that says what to send to another process instead. */
+PyObject *ext_unpicklable(PyObject *self, const char *what, const char *instead);
 /* Hand collected log lines to Python's logging. 0, or -1 with an exception set. */
 int ext_drain_log(struct ext_state *s);
 /* A JSON string of the library as str; frees it. */

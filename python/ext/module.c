@@ -1,4 +1,5 @@
 #include "ext.h"
+#include <stdarg.h>
 
 struct ext_state *ext_state_of(PyObject *self)
 {
@@ -17,20 +18,41 @@ static PyObject *fetch(PyObject **place, const char *module, const char *name)
     return *place;
 }
 
-PyObject *ext_raise(struct ext_state *s, const struct hr_error *e)
+/* Takes over `text`. */
+static PyObject *raise_text(struct ext_state *s, int code, PyObject *text, int retryable)
 {
-    if (PyErr_Occurred()) /* a signal handler raised while we waited */
-        return NULL;
-    PyObject *make = fetch(&s->make_error, "headrace._errors", "make");
-    PyObject *text =
-        make ? PyUnicode_DecodeUTF8(e->text, (Py_ssize_t)strlen(e->text), "replace") : NULL;
-    PyObject *error =
-        text ? PyObject_CallFunction(make, "iNi", (int)e->code, text, (int)e->retryable) : NULL;
+    PyObject *make = text ? fetch(&s->make_error, "headrace._errors", "make") : NULL;
+    PyObject *error = make ? PyObject_CallFunction(make, "iOi", code, text, retryable) : NULL;
+    Py_XDECREF(text);
     if (error) {
         PyErr_SetObject((PyObject *)Py_TYPE(error), error);
         Py_DECREF(error);
     }
     return NULL;
+}
+
+PyObject *ext_raise(struct ext_state *s, const struct hr_error *e)
+{
+    if (PyErr_Occurred()) /* a signal handler raised while we waited */
+        return NULL;
+    PyObject *text = PyUnicode_DecodeUTF8(e->text, (Py_ssize_t)strlen(e->text), "replace");
+    return raise_text(s, (int)e->code, text, (int)e->retryable);
+}
+
+PyObject *ext_fail(struct ext_state *s, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    PyObject *text = PyUnicode_FromFormatV(format, args);
+    va_end(args);
+    return raise_text(s, code, text, 0);
+}
+
+PyObject *ext_unpicklable(PyObject *self, const char *what, const char *instead)
+{
+    return ext_fail(ext_state_of(self), EXT_TYPE,
+                    "%s lives in the process that made it and cannot be pickled: %s", what,
+                    instead);
 }
 
 int ext_drain_log(struct ext_state *s)
@@ -85,6 +107,17 @@ static PyObject *ext_version(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(hr_version());
 }
 
+static PyObject *ext_dtype(PyObject *module, PyObject *args)
+{
+    const char *name;
+    if (!PyArg_ParseTuple(args, "s:dtype", &name))
+        return NULL;
+    enum hr_dtype t = hr_dtype_parse(name);
+    if (t)
+        return PyUnicode_FromString(hr_dtype_name(t));
+    Py_RETURN_NONE;
+}
+
 static PyObject *ext_drain(PyObject *module, PyObject *unused)
 {
     if (ext_drain_log(PyModule_GetState(module)) < 0)
@@ -96,6 +129,7 @@ static PyMethodDef methods[] = {
     {"open", ext_open, METH_VARARGS, "open(url, options_json) -> ArchiveHandle"},
     {"store", ext_store, METH_VARARGS, "store(url, concurrency) -> StoreHandle"},
     {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
+    {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},
     {"version", ext_version, METH_NOARGS, "version() -> str"},
     {"drain_log", ext_drain, METH_NOARGS, "Hand collected log lines to logging."},
     {NULL},

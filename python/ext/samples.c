@@ -46,14 +46,15 @@ static PyObject *samples_view(PyObject *self, PyObject *args)
         return NULL;
     Py_ssize_t n = PySequence_Size(list);
     if (n < 0 || n > 4096)
-        return n < 0 ? NULL : PyErr_Format(PyExc_ValueError, "a view of more than 4096 arrays");
+        return n < 0 ? NULL
+                     : ext_fail(ext_state_of(self), HR_EINVAL, "a view of more than 4096 arrays");
     PyObject *fixed = PySequence_Tuple(list); /* keeps the texts alive */
     for (Py_ssize_t i = 0; fixed && i < n; i++) {
         PyObject *item = PyTuple_GetItem(fixed, i);
         arrays[i] = item && PyUnicode_Check(item) ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
         if (!arrays[i]) {
             if (!PyErr_Occurred())
-                PyErr_Format(PyExc_TypeError, "array names are str, not %R", item);
+                ext_fail(ext_state_of(self), EXT_TYPE, "array names are str, not %R", item);
             Py_CLEAR(fixed);
         }
     }
@@ -172,7 +173,7 @@ static PyObject *samples_dtype(PyObject *self, PyObject *args)
         return NULL;
     enum hr_dtype t = hr_dtype_parse(dtype);
     if (!t)
-        return PyErr_Format(PyExc_ValueError, "no data type is called %s", dtype);
+        return ext_fail(ext_state_of(self), HR_EINVAL, "no data type is called %s", dtype);
     return done(self, hr_view_dtype(of(self), view, t, &e), &e);
 }
 
@@ -225,7 +226,8 @@ static PyObject *samples_split(PyObject *self, PyObject *args)
         return NULL;
     Py_ssize_t n = PySequence_Size(list);
     if (n < 0 || n > 1000)
-        return n < 0 ? NULL : PyErr_Format(PyExc_ValueError, "a split into more than 1000 runs");
+        return n < 0 ? NULL
+                     : ext_fail(ext_state_of(self), HR_EINVAL, "a split into more than 1000 runs");
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PySequence_GetItem(list, i);
         fractions[i] = item ? PyFloat_AsDouble(item) : -1;
@@ -262,7 +264,7 @@ static PyObject *samples_ids(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "LL:ids", &first, &n))
         return NULL;
     if (n < 0 || n > PY_SSIZE_T_MAX / 8)
-        return PyErr_Format(PyExc_ValueError, "%lld ids", n);
+        return ext_fail(ext_state_of(self), HR_EINVAL, "%lld ids", n);
     PyObject *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n * 8);
     if (bytes &&
         hr_samples_ids(of(self), first, n, (int64_t *)PyByteArray_AsString(bytes), &e) < 0) {
@@ -305,10 +307,16 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
     o.order = order;
     o.explicit_set = explicit_set;
     if (dtype && !(o.dtype = (int)hr_dtype_parse(dtype)))
-        return PyErr_Format(PyExc_ValueError, "no data type is called %s", dtype);
+        return ext_fail(ext_state_of(self), HR_EINVAL, "no data type is called %s", dtype);
     Py_BEGIN_ALLOW_THREADS rc = hr_loader_open(of(self), &o, &l, &e);
     Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
                                        : ext_loader_new(ext_state_of(self), l);
+}
+
+static PyObject *samples_reduce(PyObject *self, PyObject *unused)
+{
+    return ext_unpicklable(self, "a description of samples",
+                           "send the path or URL, and describe the samples there");
 }
 
 static PyMethodDef samples_methods[] = {
@@ -332,6 +340,7 @@ static PyMethodDef samples_methods[] = {
      "loader(n, global_batch, shuffle, remainder, seed, memory, spread, block, streams, rank, "
      "world, missing, "
      "on_error, dtype, order, explicit_set) -> LoaderHandle"},
+    {"__reduce__", samples_reduce, METH_NOARGS, NULL},
     {NULL},
 };
 static PyType_Slot samples_slots[] = {

@@ -357,6 +357,11 @@ static PyObject *tensor_repr(PyObject *self)
     return text;
 }
 
+static PyObject *tensor_reduce(PyObject *self, PyObject *unused)
+{
+    return ext_unpicklable(self, "a tensor", "send the array of tensor.numpy()");
+}
+
 static PyMethodDef tensor_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
      "A DLPack capsule over the batch's memory."},
@@ -367,6 +372,7 @@ static PyMethodDef tensor_methods[] = {
     {"torch", tensor_torch, METH_NOARGS, "A torch tensor over the same memory."},
     {"jax", tensor_jax, METH_NOARGS,
      "A jax array over the same memory (CPU), read-only as jax has it."},
+    {"__reduce__", tensor_reduce, METH_NOARGS, NULL},
     {NULL},
 };
 

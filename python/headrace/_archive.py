@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace import _headrace
+from headrace._arguments import flag, mapping, text
 from headrace._samples import Samples, build
 from headrace._select import View
 from headrace._text import to_json
@@ -32,11 +33,13 @@ def open(url: str | os.PathLike[str] | Any, storage_options: dict[str, Any] | No
     path = getattr(url, "__fspath__", None)
     if path is not None:
         url = path()
-    if not isinstance(url, str):
+    options = mapping("storage_options", storage_options, "a dict of the store's options is expected")
+    if not isinstance(url, str) and hasattr(url, "get"):
         from headrace._store import open_store
 
-        return open_store(url, storage_options)
-    return Archive(_headrace.open(url, to_json(storage_options) if storage_options else None), url)
+        return open_store(url, options)
+    url = text("url", url, "a path, a URL, a zarr Store or a mapping is expected")
+    return Archive(_headrace.open(url, to_json(options, "storage_options") if options else None), url)
 
 
 class Archive:
@@ -77,16 +80,10 @@ class Archive:
 
     def __getitem__(self, path: str) -> Array:
         """One array. Raises `NotFoundError` (a `KeyError`) naming near matches."""
-        for node in self.info["nodes"]:
-            if node["kind"] == "array" and node["path"] == path.strip("/"):
-                return Array(self, node)
-        from difflib import get_close_matches
+        import json
 
-        from headrace._errors import NotFoundError
-
-        near = get_close_matches(path, self.arrays, 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(self.arrays[:8]) or 'none'}"
-        raise NotFoundError(f"no array {path!r} in {self.url}{hint}")
+        name = text("archive[…]", path, "the path of an array, as str, is expected")
+        return Array(self, json.loads(self._handle.array(name)))
 
     def samples(self, views: dict[str, View | str] | None = None, *, along: str, **named: View | str) -> Samples:
         """Say what one sample is.
@@ -101,7 +98,7 @@ class Archive:
 
         >>> archive.samples(along="time", x=hr.view("t2m", time=hr.steps(-1, 0)), y="t2m")  # doctest: +SKIP
         """
-        return build(self, along, {**(views or {}), **named})
+        return build(self, along, {**mapping("views", views, "a dict of views by name is expected"), **named})
 
     def __repr__(self) -> str:
         from headrace._report import archive_text
@@ -148,4 +145,4 @@ class Array:
         """
         from headrace._read import read
 
-        return read(self, key, dtype, decode)
+        return read(self, key, dtype, flag("decode", decode))

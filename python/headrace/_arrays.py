@@ -14,7 +14,9 @@ def numpy(tensor: Any) -> Any:
         try:
             import ml_dtypes
         except ImportError:
-            raise TypeError(
+            from headrace._errors import UnsupportedError
+
+            raise UnsupportedError(
                 "numpy has no bfloat16: install ml_dtypes, use .torch() or .jax(), or ask for dtype='float32'"
             ) from None
         return array.view(ml_dtypes.bfloat16)

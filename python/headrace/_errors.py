@@ -14,6 +14,14 @@ class InvalidError(Error, ValueError):
     """An argument that makes no sense."""
 
 
+class InvalidTypeError(InvalidError, TypeError):
+    """An argument of a type that makes no sense."""
+
+
+class OutOfRangeError(InvalidError, IndexError):
+    """An index outside its dimension."""
+
+
 class NotFoundError(Error, KeyError):
     """No such archive, array, dimension or label."""
 
@@ -70,6 +78,7 @@ _BY_CODE = {
     -11: ClosedError,
     -12: TimeoutError,
     -13: KeyboardInterrupt,
+    1: InvalidTypeError,  # of the extension alone
 }
 
 

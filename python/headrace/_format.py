@@ -7,14 +7,27 @@ from typing import Any
 
 
 def size(n: float | None) -> str:
-    """Bytes: "260.6 kB", "8.34 MB"."""
+    """Bytes: "24 B", "260.6 kB", "8.3 MB", as the library's messages and the program have them."""
     if n is None:
         return "?"
-    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
-        if abs(n) < 1000 or unit == "PB":
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.3g} {unit}" if n >= 9.995 else f"{n:.2f} {unit}"
+    if n < 999.95:
+        return f"{n:.0f} B"
+    for unit in ("kB", "MB", "GB", "TB", "PB", "EB"):
         n /= 1000
-    return ""
+        if n < 999.95 or unit == "EB":
+            break
+    return f"{n:.1f} {unit}"
+
+
+def duration(seconds: float | None) -> str:
+    """ "413 µs", "1.36 ms", "41.4 s": three digits."""
+    if seconds is None:
+        return "?"
+    value, unit = seconds, "s"
+    for smaller in ("ms", "µs"):
+        if value < 0.9995 and value:
+            value, unit = value * 1000, smaller
+    return f"{value:.{2 if 0 < value < 9.995 else 1 if 0 < value < 99.95 else 0}f} {unit}"
 
 
 def count(n: float | None) -> str:
@@ -24,10 +37,15 @@ def count(n: float | None) -> str:
     return f"{n:,.0f}" if float(n).is_integer() or abs(n) >= 1000 else f"{n:.3g}"
 
 
+def plural(n: float, word: str, words: str = "") -> str:
+    """ "1 row", "8 rows"."""
+    return f"{count(n)} {word if n == 1 else words or word + 's'}"
+
+
 def shape(dims: Any, lengths: Any) -> str:
-    """ "time 4096, lat 181, lon 360"."""
+    """ "(time: 4096, lat: 181, lon: 360)"."""
     names = dims or [None] * len(lengths)
-    return ", ".join(f"{d} {n}" if d else str(n) for d, n in zip(names, lengths))
+    return f"({', '.join(f'{d}: {n}' if d else str(n) for d, n in zip(names, lengths))})"
 
 
 def table(rows: list[tuple[str, ...]], gap: str = "  ") -> str:
@@ -41,8 +59,8 @@ def table(rows: list[tuple[str, ...]], gap: str = "  ") -> str:
 STYLE = (
     "<style>.headrace{font:13px/1.5 system-ui,sans-serif;max-width:60em}.headrace table{border-collapse:collapse;"
     "margin:.3em 0}.headrace td,.headrace th{text-align:left;padding:.15em .9em .15em 0;border:0;vertical-align:top;"
-    "font-variant-numeric:tabular-nums}.headrace th{font-weight:600;opacity:.65}.headrace .d{opacity:.6}"
-    ".headrace .w{color:#b45309}.headrace code{font-size:12px}.headrace summary{cursor:pointer}"
+    "font-variant-numeric:tabular-nums}.headrace th{font-weight:600;opacity:.65;white-space:nowrap}"
+    ".headrace .d{opacity:.6}.headrace .w{color:#b45309}.headrace code{font-size:12px}.headrace summary{cursor:pointer}"
     ".headrace svg{margin:.3em 0}</style>"
 )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headrace import _headrace
-from headrace._select import dtype_name
+from headrace._arguments import choice, integer, optional, real, refuse, refuse_type
+from headrace._arguments import dtype as known_dtype
 from headrace._text import parse_bytes
 
 TYPE_CHECKING = False
@@ -24,21 +25,19 @@ def configure(workers: int | None = None, net_threads: int | None = None, io_thr
     Parameters
     ----------
     workers
-        Threads that decode, shared by all loaders (default: the cores this process may use ÷ local ranks).
+        Threads that decode, shared by all loaders, 1 … 1024 (default: the cores this process may use ÷ local ranks).
     net_threads
         Network threads, 1 … 4 (default 1).
     io_threads
-        Extra readers for network file systems (default 0).
+        Extra readers for network file systems, 0 … 1024 (default 0).
+
+    0 means the default, too.
     """
-    _headrace.configure(workers or 0, net_threads or 0, io_threads or 0)
-
-
-def _choice(name: str, value: Any, choices: dict[Any, int]) -> int:
-    try:
-        return choices[value]
-    except (KeyError, TypeError):
-        names = ", ".join(repr(c) for c in choices)
-        raise ValueError(f"{name}={value!r}: one of {names}") from None
+    _headrace.configure(
+        optional("workers", workers, 0, 1024),
+        optional("net_threads", net_threads, 0, 4),
+        optional("io_threads", io_threads, 0, 1024),
+    )
 
 
 def open_loader(samples: Samples, **o: Any) -> Loader:
@@ -50,44 +49,43 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
 
             raise UnsupportedError(f"{later}= comes in a later release")
     if (o["n"] is None) == (o["global_batch"] is None):
-        raise ValueError("give the batch size: exactly one of n (rows on this rank) and global_batch (over all ranks)")
+        from headrace._errors import InvalidError
+
+        raise InvalidError(
+            "give the batch size: exactly one of n (rows on this rank) and global_batch (over all ranks)"
+        )
     rank, world = find_rank(o["rank"], o["world"], o["replicas"])
     given = [o["seed"], o["spread"], o["block"], o["streams"], o["remainder"], o["shuffle"] or None, o["order"]]
     handle = samples._handle.loader(
-        _positive("n", o["n"]),
-        _positive("global_batch", o["global_batch"]),
-        _choice("shuffle", o["shuffle"], _SHUFFLE),
-        _choice("remainder", o["remainder"], _REMAINDER),
-        _seed(o["seed"]),
+        optional("n", o["n"], 1),
+        optional("global_batch", o["global_batch"], 1),
+        choice("shuffle", o["shuffle"], _SHUFFLE),
+        choice("remainder", o["remainder"], _REMAINDER),
+        optional("seed", o["seed"], 0, 2**64 - 1),
         parse_bytes(o["memory"]),
-        _positive("spread", o["spread"]),
-        _positive("block", o["block"]),
-        _positive("streams", o["streams"]),
+        optional("spread", o["spread"], 1),
+        optional("block", o["block"], 1),
+        optional("streams", o["streams"], 1),
         rank,
         world,
-        _choice("missing", o["missing"], _MISSING),
-        _choice("on_error", o["on_error"], _ON_ERROR),
-        None if o["dtype"] is None else dtype_name(o["dtype"]),
-        int(o["order"] or 0),
+        choice("missing", o["missing"], _MISSING),
+        choice("on_error", o["on_error"], _ON_ERROR),
+        None if o["dtype"] is None else known_dtype("dtype", o["dtype"]),
+        optional("order", o["order"], 1),
         sum(1 << i for i, value in enumerate(given) if value is not None),
     )
     return Loader(handle, samples)
 
 
-def _seed(value: Any) -> int:
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value < 2**64:
-        raise ValueError(f"seed={value!r}: an integer from 0 to 2**64 - 1")
-    return int(value)
-
-
-def _positive(name: str, value: Any) -> int:
-    if value is None:
-        return 0
-    if isinstance(value, bool) or int(value) != value or value < 1:
-        raise ValueError(f"{name}={value!r}: a positive integer")
-    return int(value)
+def _milliseconds(timeout: float | None) -> int:
+    """-1: for ever."""
+    if timeout is None:
+        return -1
+    accepted = "None, or a number of seconds from 0 on, is expected"
+    seconds = real("timeout", timeout, accepted)
+    if not seconds >= 0:
+        refuse("timeout", timeout, accepted)
+    return -1 if seconds > 1e15 else int(seconds * 1000)
 
 
 class Loader:
@@ -104,6 +102,7 @@ class Loader:
     def __init__(self, handle: Any, samples: Samples) -> None:
         self._handle = handle
         self.samples = samples
+        self.closed = False
         self._live: Any = None
         self._fresh = True  # the position was set, or nothing was asked for yet
 
@@ -128,21 +127,28 @@ class Loader:
         self._live = _weakref.ref(epoch)
         return epoch
 
+    def __getitem__(self, key: object) -> Any:
+        from headrace._errors import InvalidTypeError
+
+        raise InvalidTypeError(
+            "a loader has no items: iterate over it; torch's DataLoader takes loader.torch() with batch_size=None"
+        )
+
     def next(self, timeout: float | None = None) -> Any:
         """The next `Batch`, or None at the end of the epoch (the call after that starts the next epoch).
 
         `timeout` in seconds; `TimeoutError` when it passes, and the loader stays usable.
         """
         self._fresh = False
-        return self._handle.next(-1 if timeout is None else max(0, int(timeout * 1000)))
+        return self._handle.next(_milliseconds(timeout))
 
     def set_epoch(self, epoch: int) -> None:
         """Continue at the first batch of `epoch`."""
-        self._handle.set_epoch(epoch)
+        self._handle.set_epoch(integer("epoch", epoch, 0))
         self._forget()
 
     def state_dict(self) -> dict[str, Any]:
-        """What the consumer has received, about 150 bytes, the same on every rank."""
+        """What the consumer has received, about 220 bytes as JSON, the same on every rank."""
         import json
 
         return dict(json.loads(self._handle.state()))
@@ -151,9 +157,15 @@ class Loader:
         """Continue where `state` was taken. ``allow="batch"``: the global batch may differ."""
         import json
 
-        if allow not in (None, "batch"):
-            raise ValueError(f"allow={allow!r}: None or 'batch'")
-        self._handle.load_state(json.dumps(state), allow == "batch")
+        accepted = "what state_dict() gave, a dict, is expected"
+        if not isinstance(state, dict):
+            refuse_type("state", state, accepted)
+        may_differ = choice("allow", allow, {None: 0, "batch": 1})
+        try:
+            text = json.dumps(state)
+        except (TypeError, ValueError, RecursionError):
+            refuse("state", state, accepted)
+        self._handle.load_state(text, bool(may_differ))
         self._forget()
 
     def _forget(self) -> None:
@@ -166,15 +178,20 @@ class Loader:
     def plan(self) -> Any:
         """Reads, bytes, amplification, memory and quality of the shuffle, before a chunk is fetched. Prints as a table;
         ``plan()["…"]`` and ``dict(plan())`` have the numbers."""
-        from headrace._report import Plan
-
-        return Plan(self._handle.plan())
-
-    def stats(self) -> dict[str, Any]:
-        """What has happened so far: batches, bytes, times, memory, requests, fills (see `docs/reports.md`)."""
         import json
 
-        return dict(json.loads(self._handle.stats()))
+        from headrace._report import Plan
+
+        return Plan(json.loads(self._handle.plan()), self.samples.info)
+
+    def stats(self) -> dict[str, Any]:
+        """What has happened so far: batches, bytes, times, memory, requests, fills (see `docs/reports.md`). Prints as a
+        table; it is a dict of the numbers."""
+        import json
+
+        from headrace._report import Stats
+
+        return Stats(json.loads(self._handle.stats()))
 
     def torch(self) -> Any:
         """A ``torch.utils.data.IterableDataset`` that yields dicts of tensors: for bare loops, for
@@ -193,6 +210,7 @@ class Loader:
 
     def close(self) -> None:
         """Stop and let go of threads and memory. Idempotent; batches that are held stay valid."""
+        self.closed = True
         self._handle.close()
 
     def __enter__(self) -> Loader:
@@ -227,17 +245,20 @@ class Converted:
             yield getattr(batch, self._how)()
 
     def __repr__(self) -> str:
-        return f"<{self._how} arrays of {self.loader!r}>"
+        from headrace._report import loader_text
+
+        return loader_text(self.loader, f"Loader of {self._how} arrays")
 
 
 class Epoch:
     """Iterator over what is left of one epoch."""
 
-    __slots__ = ("__weakref__", "_handle", "_loader", "ended")
+    __slots__ = ("__weakref__", "_handle", "_loader", "_round", "ended")
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._handle = loader._handle
+        self._round = loader._handle.round()
         self.ended = False
 
     def __iter__(self) -> Epoch:
@@ -246,10 +267,11 @@ class Epoch:
     def __next__(self) -> Any:
         if self.ended:
             raise StopIteration
-        batch = self._handle.next(-1)
+        batch = self._handle.next(-1, self._round)
         if batch is None:
             self.ended = True
-            self._loader._live = None
+            if self._loader._live is not None and self._loader._live() is self:
+                self._loader._live = None
             raise StopIteration
         return batch
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from headrace._arguments import integer, refuse
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -13,13 +15,17 @@ if TYPE_CHECKING:
 def find_rank(rank: int | None, world: int | None, replicas: int) -> tuple[int, int]:
     """(rank, world) of the data: `replicas` neighbouring processes count as one."""
     if (rank is None) != (world is None):
-        raise ValueError("give both rank and world, or neither")
+        missing = "world" if world is None else "rank"
+        refuse(missing, None, "give both rank and world, or neither")
     if rank is None or world is None:
         rank, world = _running() or _environment() or (0, 1)
-    if world < 1 or not 0 <= rank < world:
-        raise ValueError(f"rank {rank} of a world of {world}")
-    if replicas < 1 or world % replicas:
-        raise ValueError(f"replicas={replicas} does not divide the world of {world}")
+    world = integer("world", world, 1)
+    rank = integer("rank", rank)
+    if not 0 <= rank < world:
+        refuse("rank", rank, f"the ranks of a world of {world} count from 0 to {world - 1}")
+    replicas = integer("replicas", replicas, 1)
+    if world % replicas:
+        refuse("replicas", replicas, f"it does not divide the world of {world}")
     return rank // replicas, world // replicas
 
 
@@ -51,5 +57,9 @@ def _environment() -> tuple[int, int] | None:
             try:
                 return int(env[rank]), int(env[world])
             except ValueError:
-                raise ValueError(f"{rank}={env[rank]!r} and {world}={env[world]!r} are no numbers") from None
+                from headrace._errors import InvalidError
+
+                raise InvalidError(
+                    f"environment: {rank}={env[rank]!r} and {world}={env[world]!r} are not both integers"
+                ) from None
     return None

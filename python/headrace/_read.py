@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._select import dtype_name
+from headrace._arguments import dtype as dtype_name
+from headrace._arguments import integer, refuse, shown
 
 if TYPE_CHECKING:
     from headrace._archive import Array
+
+
+_ACCEPTED = "integers, slices and an ellipsis are expected (lists and masks: read the region, then index in numpy)"
+
+
+def _index(key: Any) -> int:
+    """An integer of any size: what is out of range is said with the length beside."""
+    return integer("index", key, -(2**200), 2**200, _ACCEPTED)
+
+
+def _slice(key: slice) -> slice:
+    ends = [None if end is None else _index(end) for end in (key.start, key.stop, key.step)]
+    if ends[2] == 0:
+        refuse("index", key, "the step of a slice is not 0")
+    return slice(*ends)
 
 
 def _basic_index(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -15,26 +31,29 @@ def _basic_index(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int]
     keys = list(key) if isinstance(key, tuple) else [key]
     given = sum(k is not Ellipsis for k in keys)
     if given > len(shape) or sum(k is Ellipsis for k in keys) > 1:
-        raise IndexError(f"too many indices: the array has {len(shape)} dimensions")
+        from headrace._errors import OutOfRangeError
+
+        dims = f"{len(shape)} dimension" + ("" if len(shape) == 1 else "s")
+        raise OutOfRangeError(f"index {shown(key)}: the array has {dims}, and an ellipsis stands once at most")
     at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
     keys = keys[:at] + [slice(None)] * (len(shape) - given) + keys[at + 1 :]
     start, count, step, dropped = [], [], [], []
     for d, (k, n) in enumerate(zip(keys, shape)):
         if isinstance(k, slice):
-            a, b, by = k.indices(n)
+            a, b, by = _slice(k).indices(n)
             start.append(a)
             count.append(len(range(a, b, by)))
             step.append(by)
-        elif hasattr(k, "__index__"):
-            i = k.__index__()
+        else:
+            i = _index(k)
             if not -n <= i < n:
-                raise IndexError(f"index {i} is outside dimension {d} of length {n}")
+                from headrace._errors import OutOfRangeError
+
+                raise OutOfRangeError(f"index {i} is outside dimension {d} of length {n}")
             start.append(i % n)
             count.append(1)
             step.append(1)
             dropped.append(d)
-        else:
-            raise TypeError(f"{k!r}: arrays are read by integers, slices and an ellipsis")
     return start, count, step, dropped
 
 
@@ -42,8 +61,10 @@ def read(array: Array, key: Any, dtype: Any, decode: bool) -> Any:
     import numpy as np
 
     start, count, step, dropped = _basic_index(key, array.shape)
-    wanted = None if dtype is None else dtype_name(dtype)
+    wanted = None if dtype is None else dtype_name("dtype", dtype)
     stored = array.info
+    if wanted is not None and stored["dtype"] in ("string", "bytes"):
+        refuse("dtype", dtype, f"{array.path} holds texts of variable length, which are no numbers")
     if stored["dtype"] in ("string", "bytes"):
         raw = array.archive._handle.read(array.path, start, count, step, None, False, 0, None)
         items: list[bytes] = raw.split(b"\0") if np.prod(count, dtype=np.int64) else []

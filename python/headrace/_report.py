@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from html import escape
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from headrace._format import count, html, html_table, shape, size, table
+from headrace._errors import ForkError
+from headrace._format import count, duration, html, html_table, plural, shape, size, table
 
 if TYPE_CHECKING:
     from headrace._loader import Loader
@@ -17,48 +19,104 @@ _MOST_ATTRIBUTES = 12
 # ---- archives ----------------------------------------------------------------------------------------------------
 
 
-def _facts(node: dict[str, Any]) -> tuple[str, ...]:
-    chunks = "×".join(map(str, node["chunks"] or ())) or "–"
-    if node.get("shards"):
-        chunks += " in shards of " + "×".join(map(str, node["shards"]))
-    return (
-        node["dtype"] or "?",
-        f"({shape(node['dims'], node['shape'] or ())})",
-        f"chunks {chunks}",
-        size(node["bytes"]),
-    )
+def _item_size(node: dict[str, Any]) -> float:
+    """0: unknown, or not the same for all items."""
+    items = prod(node["shape"] or ())
+    return (node["bytes"] or 0) / items if items else 0
 
 
-def _label(node: dict[str, Any]) -> str:
-    path: str = node["path"]
-    name = path.rpartition("/")[2] or "/"
-    return "  " * path.count("/") + name + ("/" if node["kind"] == "group" and path else "")
+def _size(node: dict[str, Any]) -> str:
+    known = node["bytes"] is not None and (_item_size(node) or not prod(node["shape"]))
+    return size(node["bytes"]) if known else ""
+
+
+def _chunks(node: dict[str, Any]) -> str:
+    """ "3×4×5 (120 B)", "3×4×5 (120 B) in shards of 6×8×10"."""
+    if not node["chunks"]:
+        return ""
+    words = ("≤ " if node["rectilinear"] else "") + "×".join(map(str, node["chunks"]))
+    if _item_size(node):
+        words += f" ({size(prod(node['chunks']) * _item_size(node))})"
+    return words + (" in shards of " + "×".join(map(str, node["shards"])) if node["shards"] else "")
+
+
+def _facts(node: dict[str, Any]) -> list[str]:
+    """What is known of an array, in the order of columns; "" where nothing is."""
+    known = [shape(node["dims"], node["shape"]) if node["shape"] is not None else "", node["dtype"] or ""]
+    return known if node["error"] else [*known, _size(node), _chunks(node), node["codecs"] or ""]
+
+
+def _tree(nodes: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any] | None]]:
+    """(label, node) of every branch below the root, in order of path; None: a group without a document."""
+    root: dict[str, Any] = {"node": None, "below": {}}
+    for node in nodes:
+        branch = root
+        for name in node["path"].split("/") if node["path"] else ():
+            branch = branch["below"].setdefault(name, {"node": None, "below": {}})
+        branch["node"] = node
+    found: list[tuple[str, dict[str, Any] | None]] = []
+    if root["node"] and root["node"]["kind"] == "array":
+        found.append((".", root["node"]))
+
+    def climb(branch: dict[str, Any], lead: str) -> None:
+        for i, (name, child) in enumerate(branch["below"].items(), 1):
+            last, node = i == len(branch["below"]), child["node"]
+            end = "" if node and node["kind"] == "array" else "/"
+            found.append((lead + ("└─ " if last else "├─ ") + name + end, node))
+            climb(child, lead + ("   " if last else "│  "))
+
+    climb(root, "")
+    return found
+
+
+_WIDEST = 44  # of a column: one long name must not push everything off the screen
+_SIZE = 3  # the column that is aligned to the right
+
+
+def tree_lines(nodes: list[dict[str, Any]]) -> list[str]:
+    """One line a node; the program's `headrace inspect` prints the same."""
+    rows = []
+    for label, node in _tree(nodes):
+        facts = _facts(node) if node and node["kind"] == "array" else []
+        rows.append(([label, *facts], node["error"] if node and node["kind"] == "array" else None))
+    widths = [max((min(len(cells[c]), _WIDEST) for cells, _ in rows if c < len(cells)), default=0) for c in range(6)]
+    lines = []
+    for cells, error in rows:
+        parts = [cell.rjust(w) if c == _SIZE else cell.ljust(w) for c, (cell, w) in enumerate(zip(cells, widths))]
+        lines.append("  ".join([*parts, f"cannot be read: {error}"] if error else parts).rstrip())
+    return lines
+
+
+def _headline(info: dict[str, Any]) -> str:
+    """ "zarr v3, consolidated, 6 arrays, 58.1 kB decoded"."""
+    arrays = [n for n in info["nodes"] if n["kind"] == "array"]
+    kind = info["format"] + (", consolidated" if info["consolidated"] else "")
+    if not info["complete"] and not arrays:
+        return f"{kind}, arrays unknown"
+    known = "" if info["complete"] else " known"
+    return f"{kind}, {plural(len(arrays), 'array')}{known}, {size(sum(n['bytes'] or 0 for n in arrays))} decoded"
+
+
+_INCOMPLETE = (
+    'The store cannot list and the metadata is not consolidated: arrays are read by name, as in archive["NAME"].'
+)
 
 
 def archive_text(info: dict[str, Any]) -> str:
-    nodes = info["nodes"]
-    arrays = [n for n in nodes if n["kind"] == "array"]
-    total = sum(n["bytes"] or 0 for n in arrays)
-    head = f"<Archive {info['url']}: {info['format']}, {count(len(arrays))} arrays, {size(total)} decoded>"
-    rows: list[tuple[str, ...]] = []
-    for node in [n for n in nodes if n["path"] or n["kind"] == "array"][:_MOST_NODES]:
-        if node["kind"] == "group":
-            rows.append((_label(node),))
-        elif node["error"]:
-            rows.append((_label(node), "unreadable: " + node["error"]))
-        else:
-            rows.append((_label(node), *_facts(node), node["codecs"] or ""))
-    lines = [head]
-    lines += ["  " + line for line in table(rows).splitlines()]
-    if len(nodes) > _MOST_NODES:
-        lines.append(f"  … and {len(nodes) - _MOST_NODES} more")
-    return "\n".join(lines)
+    lines = tree_lines(info["nodes"])
+    more = len(lines) - _MOST_NODES
+    lines = [f"<Archive {info['url']}: {_headline(info)}>", *lines[:_MOST_NODES]]
+    if more > 0:
+        lines.append(f"… and {more} more")
+    return "\n".join(lines if info["complete"] else [*lines, _INCOMPLETE])
 
 
 def array_text(node: dict[str, Any]) -> str:
     if node["error"]:
-        return f"<Array {node['path'] or '/'}: unreadable: {node['error']}>"
-    return f"<Array {node['path'] or '/'}: {', '.join(_facts(node))}, {node['codecs']}>"
+        return f"<Array {node['path'] or '/'}: cannot be read: {node['error']}>"
+    extent, dtype, *facts = _facts(node)
+    facts[1] = facts[1] and "chunks " + facts[1]
+    return f"<Array {node['path'] or '/'}: {', '.join([f'{extent} {dtype}', *filter(None, facts)])}>"
 
 
 def _attributes(attributes: dict[str, Any] | None) -> str:
@@ -67,12 +125,7 @@ def _attributes(attributes: dict[str, Any] | None) -> str:
 
 
 def archive_html(info: dict[str, Any]) -> str:
-    arrays = [n for n in info["nodes"] if n["kind"] == "array"]
-    total = sum(n["bytes"] or 0 for n in arrays)
-    parts = [
-        f"<b>{escape(info['url'])}</b> <span class=d>{escape(info['format'])}, {count(len(arrays))} arrays, "
-        f"{size(total)} decoded</span>"
-    ]
+    parts = [f"<b>{escape(info['url'])}</b> <span class=d>{escape(_headline(info))}</span>"]
     for node in info["nodes"][:_MOST_NODES]:
         indent = f"margin-left:{1.2 * node['path'].count('/')}em"
         name = escape(node["path"].rpartition("/")[2] or "/")
@@ -80,16 +133,20 @@ def archive_html(info: dict[str, Any]) -> str:
             parts.append(f'<div style="{indent}"><b>{name}</b></div>')
             continue
         if node["error"]:
-            parts.append(f'<div style="{indent}">{name} <span class=w>unreadable: {escape(node["error"])}</span></div>')
+            parts.append(
+                f'<div style="{indent}">{name} <span class=w>cannot be read: {escape(node["error"])}</span></div>'
+            )
             continue
-        facts = " <span class=d>·</span> ".join(escape(f) for f in _facts(node))
+        facts = " <span class=d>·</span> ".join(escape(f) for f in _facts(node)[:4] if f)
         parts.append(
             f'<details style="{indent}"><summary><b>{name}</b> {facts}</summary>'
-            f"<div class=d>{escape(node['codecs'] or '')}, {count(node['n_chunks'])} chunks, fill "
+            f"<div class=d>{escape(node['codecs'] or '')}, {plural(node['n_chunks'], 'chunk')}, fill "
             f"{escape(str(node['fill_value']))}</div>{_grid(node)}{_attributes(node['attributes'])}</details>"
         )
     if len(info["nodes"]) > _MOST_NODES:
         parts.append(f"<div class=d>… and {len(info['nodes']) - _MOST_NODES} more</div>")
+    if not info["complete"]:
+        parts.append(f"<div class=d>{escape(_INCOMPLETE)}</div>")
     return html("".join(parts))
 
 
@@ -127,25 +184,104 @@ def _view_rows(info: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (
             v["name"],
+            shape(v["dims"], v["shape"]),
             v["dtype"],
-            f"({shape(v['dims'], v['shape'])})",
             size(v["bytes"]),
-            "of " + ", ".join(v["arrays"][:6]),
+            "of " + ", ".join(v["arrays"][:6]) + (", …" if len(v["arrays"]) > 6 else ""),
         )
         for v in info["views"]
     ]
 
 
+def _ids(info: dict[str, Any]) -> str:
+    """ "59 along time, ids 1 … 59"."""
+    first, last = info["first_id"], info["last_id"]
+    ids = "" if not info["count"] else f", id {first}" if first == last else f", ids {first} … {last}"
+    return f"{count(info['count'])} along {info['along']}{ids}"
+
+
+def _view_lines(info: dict[str, Any]) -> list[str]:
+    return ["  " + line for line in table(_view_rows(info)).splitlines()]
+
+
 def samples_text(info: dict[str, Any]) -> str:
-    ids = f", ids {info['first_id']} … {info['last_id']}" if info["count"] else ""
-    head = f"<Samples: {count(info['count'])} along {info['along']}{ids}>"
-    return "\n".join([head] + ["  " + line for line in table(_view_rows(info)).splitlines()])
+    return "\n".join([f"<Samples: {_ids(info)}>", *_view_lines(info)])
 
 
 def samples_html(info: dict[str, Any]) -> str:
-    ids = f", ids {info['first_id']} … {info['last_id']}" if info["count"] else ""
-    head = f"<b>{count(info['count'])} samples</b> along <b>{escape(info['along'])}</b><span class=d>{ids}</span>"
-    return html(head + html_table(_view_rows(info), ("view", "type", "one sample", "bytes", "arrays")))
+    number, _, rest = _ids(info).partition(" ")
+    head = f"<b>{number} samples</b> <span class=d>{escape(rest)}</span>"
+    return html(head + html_table(_view_rows(info), ("view", "one sample", "type", "bytes", "arrays")))
+
+
+# ---- loaders -----------------------------------------------------------------------------------------------------
+
+
+def loader_text(loader: Loader, what: str = "Loader") -> str:
+    """Where it stands; `what` names a loader whose batches come out as something else."""
+    views = _view_lines(loader.samples.info)
+    try:
+        p, state = loader.plan(), loader.state_dict()
+    except ForkError:
+        return "\n".join([f"<{what}: of the parent process>", *views])
+    step = state["position"] * state["streams"] // state["global_batch"]
+    closed = "closed, at " if loader.closed else ""
+    where = f"{closed}epoch {state['epoch']}, step {count(step)} of {count(p['steps'])}"
+    return "\n".join([f"<{what}: {where}, {plural(p['rows'], 'row')} a batch{_shuffle_words(p)}>", *views])
+
+
+def _shuffle_words(p: dict[str, Any]) -> str:
+    if p["shuffle"] == "none":
+        return ", in archive order"
+    return f", shuffled ({p['shuffle']}, seed {p['seed']})"
+
+
+class Stats(dict):  # type: ignore[type-arg]
+    """The numbers of `Loader.stats` (members: docs/reports.md); prints as a table."""
+
+    def __repr__(self) -> str:
+        return _two_columns(_stats_rows(self))
+
+    def _repr_html_(self) -> str:
+        return html(_html_rows(_stats_rows(self)))
+
+
+def _stats_rows(s: dict[str, Any]) -> list[tuple[str, str]]:
+    c, b, seconds = s["chunks"], s["bytes"], s["seconds"] or 0
+    rows = [("batches", f"{count(s['batches'])}, {plural(s['rows'], 'sample')} in {duration(seconds)}")]
+    if seconds:
+        rate = f"{count(round(s['rows_per_second']))} samples/s, {size(s['bytes_per_second'])}/s decoded"
+        rows.append(("throughput", rate))
+    share = f", {100 * s['wait_seconds'] / seconds:.1f} % of the time" if seconds else ""
+    rows.append(("waiting", f"{duration(s['wait_seconds'])} for batches{share}"))
+    reads = f"{count(c['read'])} read, {count(c['reread'])} of them again; {count(c['missing'])} missing"
+    for name in ("masked", "failed"):
+        reads += f", {count(c[name])} {name}" if c[name] else ""
+    rows.append(("chunks", reads))
+    held = f"{count(c['held'])} held decoded, {count(c['kept_hits'])} uses of kept ones"
+    rows.append(("", f"{count(c['pushed'])} copied at once, {held}"))
+    rows.append(("bytes", f"{size(b['decoded'])} decoded from {size(b['read'])} stored"))
+    work = f"{duration(s['read_seconds'])} reading, {duration(s['decode_seconds'])} decoding, all together"
+    rows.append(("workers", work))
+    rows.append(("memory", _memory_words(s["memory"])))
+    rows.append(("store", _store_words(s["store"])))
+    return rows + [("masked", name) for name in s["masked"]]
+
+
+def _memory_words(m: dict[str, Any]) -> str:
+    words = f"{size(m['peak'])} of the budget at most, {size(m['reserved'])} now"
+    return words + (f"; {size(m['extra'])} beside it, in batches that are kept" if m["extra"] else "")
+
+
+def _store_words(store: dict[str, Any]) -> str:
+    words = f"{plural(store['requests'], 'request')}, {size(store['bytes'])}; {count(store['missing'])} missing"
+    words += f", {count(store['failed'])} failed"
+    if "retries" not in store:
+        return words
+    causes = [f"{count(n)} {cause}" for cause, n in store["retries"].items() if n]
+    words += f"; retries: {', '.join(causes) or 'none'}; {plural(store['connections'], 'connection')}"
+    times = [f"{name} {duration((store['first_byte_us'][name] or 0) / 1e6)}" for name in ("p50", "p99")]
+    return f"{words}; first byte {', '.join(times)}" if store["first_byte_us"]["count"] else words
 
 
 # ---- plans -------------------------------------------------------------------------------------------------------
@@ -154,28 +290,15 @@ def samples_html(info: dict[str, Any]) -> str:
 class Plan(dict):  # type: ignore[type-arg]
     """The numbers of `Loader.plan` (members: docs/reports.md); prints as a table."""
 
-    def __init__(self, text: str) -> None:
-        import json
-
-        super().__init__(json.loads(text))
+    def __init__(self, numbers: dict[str, Any], samples: dict[str, Any]) -> None:
+        super().__init__(numbers)
+        self._samples = samples
 
     def __repr__(self) -> str:
-        return plan_text(self)
+        return plan_text(self, self._samples)
 
     def _repr_html_(self) -> str:
-        return plan_html(self)
-
-
-def loader_text(loader: Loader) -> str:
-    p = loader.plan()
-    head = f"<Loader: {count(p['steps'])} steps of {count(p['rows'])} rows{_shuffle_words(p)}>"
-    return f"{head}\n{samples_text(loader.samples.info)}"
-
-
-def _shuffle_words(p: dict[str, Any]) -> str:
-    if p["shuffle"] == "none":
-        return ", in archive order"
-    return f", shuffled ({p['shuffle']}, seed {p['seed']})"
+        return plan_html(self, self._samples)
 
 
 _MODES = {
@@ -185,72 +308,92 @@ _MODES = {
 }
 
 
-def _plural(n: float, word: str) -> str:
-    return f"{count(n)} {word}" if n == 1 else f"{count(n)} {word}s"
-
-
 def _order_words(p: dict[str, Any]) -> str:
     if p["shuffle"] == "none":
         return "as in the archive"
     if p["shuffle"] == "global":
         return f"an exact permutation, seed {p['seed']}"
-    cells = _plural(p["block"], "chunk cell")
+    cells = plural(p["block"], "chunk cell")
+    if p["blocks"] == 1:
+        return f"spread, seed {p['seed']}: one block of {cells}"
     return f"spread, seed {p['seed']}: {count(p['open_blocks'])} of {count(p['blocks'])} blocks open, each of {cells}"
 
 
-def _plan_rows(p: dict[str, Any]) -> list[tuple[str, str]]:
-    """(label, sentence); the program's `headrace plan` says the same."""
-    c, m, q = p["cost"], p["memory"], p["quality"]
-    rows = [
-        ("samples", count(p["samples"])),
-        ("steps", f"{count(p['steps'])} of {_plural(p['rows'], 'row')} an epoch, remainder {p['remainder']}"),
-        ("order", _order_words(p)),
-    ]
-    if p["world"] > 1 or p["streams"] > 1:
-        ranks = f"rank {p['rank']} of {p['world']}, {_plural(p['streams'], 'stream')}"
-        rows.append(("ranks", f"{ranks}, global batch {count(p['global_batch'])}"))
-    about = "" if c["exact"] else "about "
-    reads = f"{about}{count(round(c['chunk_reads']))} chunks an epoch, {size(c['read_bytes'])} decoded"
-    rows.append(
-        ("reads", f"{reads}; {count(c['distinct_chunks'])} different ones: amplification {c['amplification']:.3g}")
-    )
+def _read_rows(p: dict[str, Any]) -> list[tuple[str, str]]:
+    c = p["cost"]
+    reads, different = round(c["chunk_reads"]), round(c["distinct_chunks"])
+    again = "each once" if reads == different else f"{count(different)} different ones"
+    words = f"{'' if c['exact'] else 'about '}{plural(reads, 'chunk')} an epoch, {size(c['read_bytes'])} decoded"
+    rows = [("reads", f"{words}; {again}: amplification {c['amplification']:.3g}")]
+    take = "the sample takes" if p["samples"] == 1 else "samples take"
     if c["useful_bytes"] > c["read_bytes"]:
-        use = f"{size(c['useful_bytes'])}: each decoded byte is used {c['useful_bytes'] / c['read_bytes']:.2f} times"
+        use = f"each decoded byte is used {c['useful_bytes'] / c['read_bytes']:.2f} times"
+        rows.append(("", f"{take} {size(c['useful_bytes'])}: {use}"))
     else:
-        use = f"{size(c['useful_bytes'])}, {100 * c['useful_bytes'] / (c['read_bytes'] or 1):.0f} % of what is decoded"
-    rows.append(("", f"samples take {use}"))
-    first = _plural(round(c["first_batch_chunks"]), "chunk")
-    rows.append(("first batch", f"{first}, {size(c['first_batch_bytes'])} decoded"))
-    least, enough = size(m["minimum"]), size(m["comfortable"])
-    rows.append(("memory", f"budget {size(m['budget'])}; at least {least}, from {enough} on each chunk is read once"))
+        share = 100 * c["useful_bytes"] / (c["read_bytes"] or 1)
+        rows.append(("", f"{take} {size(c['useful_bytes'])}, {share:.3g} % of what is decoded"))
+    first = plural(round(c["first_batch_chunks"]), "chunk")
+    return [*rows, ("first batch", f"{first}, {size(c['first_batch_bytes'])} decoded")]
+
+
+def _memory_rows(m: dict[str, Any]) -> list[tuple[str, str]]:
+    enough = f"from {size(m['comfortable'])} on each chunk is read once"
     parts = f"a batch {size(m['batch'])}, largest job {size(m['lane'])}, tables {size(m['tables'])}"
-    rows.append(
-        ("", f"{parts}; up to {_plural(m['max_open'], 'batch').replace('batchs', 'batches')} open; {_MODES[m['mode']]}")
-    )
+    opened = f"up to {plural(m['max_open'], 'batch', 'batches')} open"
+    return [
+        ("memory", f"budget {size(m['budget'])}; at least {size(m['minimum'])}, {enough}"),
+        ("", f"{parts}; {opened}; {_MODES[m['mode']]}"),
+    ]
+
+
+def _plan_rows(p: dict[str, Any], samples: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """(label, sentence); the program's `headrace plan` says the same. Without samples: what the numbers alone say."""
+    rows = [
+        ("samples", _ids(samples) if samples else count(p["samples"])),
+        ("steps", f"{count(p['steps'])} an epoch, of {plural(p['rows'], 'row')}; remainder {p['remainder']}"),
+    ]
+    for i, v in enumerate(samples["views"] if samples else ()):
+        extent = ", ".join(map(str, [p["rows"], *v["shape"]]))
+        rows.append(("" if i else "batch", f"{v['name']}  ({extent}) {v['dtype']}"))
+    rows.append(("order", _order_words(p)))
+    if p["world"] > 1 or p["streams"] > 1:
+        ranks = f"rank {p['rank']} of {p['world']}, {plural(p['streams'], 'stream')}"
+        rows.append(("ranks", f"{ranks}, global batch {count(p['global_batch'])}"))
+    rows += _read_rows(p) + _memory_rows(p["memory"])
+    q = p["quality"]
     if p["shuffle"] != "none" and q["variance"] is not None:
         variance = f"variance of batch means {q['variance']:.2g} × independent draws (below 1 is better)"
         rows.append(("shuffle", f"{variance}, worst batch {q['worst']:.2g} σ"))
-        rows.append(("", f"{q['distinct_blocks']:.3g} different blocks in a batch"))
+        one = q["distinct_blocks"] == 1
+        rows.append(("", f"{q['distinct_blocks']:.3g} different {'block' if one else 'blocks'} in a batch"))
     return rows
 
 
-def plan_text(p: dict[str, Any]) -> str:
+def _two_columns(rows: list[tuple[str, str]]) -> str:
+    """Labels and sentences, which are broken at spaces."""
     from textwrap import wrap
 
     lines = []
-    notes = [("warning", w) for w in p["warnings"]] + [("advice", a) for a in p["advice"]]
-    for label, sentence in _plan_rows(p) + notes:
-        for i, part in enumerate(wrap(sentence, 84)):
+    for label, sentence in rows:
+        for i, part in enumerate(wrap(sentence, 84, break_long_words=False, break_on_hyphens=False)):
             lines.append(f"{label if i == 0 else '':<12}{part}")
     return "\n".join(lines)
 
 
-def plan_html(p: dict[str, Any]) -> str:
-    rows = "".join(f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in _plan_rows(p))
+def _html_rows(rows: list[tuple[str, str]]) -> str:
+    return f"<table>{''.join(f'<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>' for a, b in rows)}</table>"
+
+
+def plan_text(p: dict[str, Any], samples: dict[str, Any]) -> str:
+    notes = [("warning", w) for w in p["warnings"]] + [("advice", a) for a in p["advice"]]
+    return _two_columns(_plan_rows(p, samples) + notes)
+
+
+def plan_html(p: dict[str, Any], samples: dict[str, Any] | None = None) -> str:
     notes = "".join(f'<div class="w">{escape(w)}</div>' for w in p["warnings"])
     notes += "".join(f"<div>{escape(a)}</div>" for a in p["advice"])
     pictures = _memory_bar(p["memory"]) + (_variance_scale(p["quality"]["variance"]) if p["shuffle"] != "none" else "")
-    return html(f"<table>{rows}</table>{pictures}{notes}")
+    return html(f"{_html_rows(_plan_rows(p, samples))}{pictures}{notes}")
 
 
 def _memory_bar(m: dict[str, Any], width: float = 560.0) -> str:
@@ -277,14 +420,15 @@ def _variance_scale(variance: float | None, width: float = 560.0) -> str:
     from math import log10
 
     def at(v: float) -> float:
-        return 10 + (width - 20) * (min(max(log10(v), -2.0), 2.0) + 2) / 4
+        return 12 + (width - 24) * (min(max(log10(v), -2.0), 2.0) + 2) / 4
 
-    body = [f'<path d="M10 20H{width - 10:g}" stroke="currentColor" stroke-opacity=".35"/>']
-    for v, words in ((0.01, ".01"), (0.1, "0.1"), (1, "1: independent draws"), (10, "10"), (100, "100")):
+    body = [f'<path d="M12 20H{width - 12:g}" stroke="currentColor" stroke-opacity=".35"/>']
+    for v, words in ((0.01, "0.01"), (0.1, "0.1"), (1, "1"), (10, "10"), (100, "100")):
         body.append(f'<path d="M{at(v):.1f} 16v8" stroke="currentColor" stroke-opacity=".5"/>')
         body.append(
             f'<text x="{at(v):.1f}" y="38" text-anchor="middle" fill="currentColor" fill-opacity=".7">{words}</text>'
         )
+    body.append(f'<text x="{at(1) + 8:.1f}" y="38" fill="currentColor" fill-opacity=".7">independent draws</text>')
     body.append(f'<circle cx="{at(variance):.1f}" cy="20" r="5" fill="currentColor"/>')
     body.append(f'<text x="{at(variance):.1f}" y="10" text-anchor="middle" fill="currentColor">{variance:.2g}</text>')
     return _svg(width, 42, "".join(body), f"variance of batch means: {variance:.2g} times that of independent draws")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from headrace._arguments import INT64, integer, mapping, real, refuse, refuse_type, text
 from headrace._loader import Loader, open_loader
-from headrace._select import View, dtype_name, lag, steps, window
+from headrace._select import View, lag, steps, window
 from headrace._text import to_json
 
 TYPE_CHECKING = False
@@ -22,28 +23,30 @@ def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samp
             "come in a later one"
         )
     if not views:
-        raise ValueError('no view given: say what a sample takes, such as x=hr.view("t2m")')
-    handle = archive._handle.samples(along)
+        refuse("views", views, 'say what a sample takes, such as x=hr.view("t2m")')
+    handle = archive._handle.samples(text("along", along))
     for name, view in views.items():
         if isinstance(view, str):
             view = View((view,), None, {}, {}, None, True)
         if not isinstance(view, View):
-            raise TypeError(f"{name}={view!r}: a view is made by hr.view(…), or is the name of an array")
-        _add_view(handle, name, view)
+            refuse_type(name, view, "a view made by hr.view(…), or the name of an array, is expected")
+        _add_view(handle, text("the name of a view", name), view)
     handle.count()  # freezes: what cannot be is an error here, not at the first use
     return Samples(handle, archive)
 
 
 def _add_view(handle: Any, name: str, view: View) -> None:
+    for array in view.arrays:
+        text(name, array)
     handle.view(name, view.arrays, view.stack)
     for dim, value in view.sel.items():
         if not _add_steps(handle, name, dim, value):
-            handle.sel(name, dim, to_json(value))
+            handle.sel(name, dim, to_json(value, f"view {name}: {dim}"))
     for dim, value in view.isel.items():
         if not _add_steps(handle, name, dim, value):
             _add_index(handle, name, dim, value)
     if view.dtype is not None:
-        handle.dtype(name, dtype_name(view.dtype))
+        handle.dtype(name, view.dtype)
     if not view.decode:
         handle.decode(name, False)
 
@@ -61,12 +64,21 @@ def _add_steps(handle: Any, name: str, dim: str, value: object) -> bool:
 
 
 def _add_index(handle: Any, name: str, dim: str, value: object) -> None:
+    what = f"view {name}: isel[{dim!r}]"
+    accepted = "an index, a slice or a list of indices is expected"
     if isinstance(value, slice):
-        handle.isel_slice(name, dim, value.start, value.stop, 1 if value.step is None else value.step)
-    elif hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0:
-        handle.isel(name, dim, int(value))
+        handle.isel_slice(name, dim, *_slice(what, value))
+    elif isinstance(value, (list, tuple, range)) or getattr(value, "ndim", 0) == 1:
+        handle.isel_list(name, dim, [integer(what, i) for i in value])  # type: ignore[attr-defined]
     else:
-        handle.isel_list(name, dim, [int(i) for i in value])  # type: ignore[attr-defined]
+        handle.isel(name, dim, integer(what, value, accepted=accepted))
+
+
+def _slice(what: str, value: slice) -> tuple[int | None, int | None, int]:
+    """start, stop and step, which counts up; ends as far out as anybody likes."""
+    ends = [None if end is None else integer(what, end, -(2**200), 2**200) for end in (value.start, value.stop)]
+    start, stop = (None if end is None else max(-INT64, min(end, INT64)) for end in ends)
+    return start, stop, 1 if value.step is None else integer(f"{what}: step", value.step, 1)
 
 
 class Samples:
@@ -103,18 +115,18 @@ class Samples:
 
     def isel(self, indexers: dict[str, slice] | None = None, **named: slice) -> Samples:
         """Keep the samples whose id lies in a slice of the sample axis: ``isel(time=slice(0, 1000))``."""
-        value = self._one("isel", {**(indexers or {}), **named})
+        value = self._one("isel", indexers, named)
         if not isinstance(value, slice):
-            raise TypeError(f"isel takes a slice on the sample axis, not {value!r}")
-        step = 1 if value.step is None else value.step
-        return Samples(self._handle.keep(value.start, value.stop, step), self.archive)
+            refuse_type(f"isel: {self.along}", value, "a slice of sample ids is expected")
+        return Samples(self._handle.keep(*_slice(f"isel: {self.along}", value)), self.archive)
 
     def sel(self, indexers: dict[str, object] | None = None, **named: object) -> Samples:
         """Keep the samples whose own coordinate fits: ``sel(time=slice("1990", "2020"))``, both ends included.
 
         Windows of the samples that are left may reach outside the selection.
         """
-        return Samples(self._handle.keep_labels(to_json(self._one("sel", {**(indexers or {}), **named}))), self.archive)
+        value = to_json(self._one("sel", indexers, named), f"sel: {self.along}")
+        return Samples(self._handle.keep_labels(value), self.archive)
 
     def where(self, condition: object) -> Samples:
         """Masks and conditions come in a later release."""
@@ -122,7 +134,8 @@ class Samples:
 
         raise UnsupportedError("where: masks and conditions come in a later release; sel and isel select by range")
 
-    def _one(self, call: str, indexers: dict[str, Any]) -> Any:
+    def _one(self, call: str, given: Any, named: dict[str, Any]) -> Any:
+        indexers = {**mapping(f"{call}: indexers", given, "a dict by dimension is expected"), **named}
         if list(indexers) != [self.along]:
             from headrace._errors import InvalidError
 
@@ -143,11 +156,14 @@ class Samples:
             Samples dropped between runs; "auto" drops the fewest such that no two runs' windows share a row.
         """
         if isinstance(gap, str) and gap != "auto":
-            raise ValueError(f"gap={gap!r}: a number of samples, or 'auto'")
-        steps_between = -1 if isinstance(gap, str) else int(gap)
-        if steps_between < 0 and gap != "auto":
-            raise ValueError(f"gap={gap!r}: a number of samples, or 'auto'")
-        return tuple(Samples(h, self.archive) for h in self._handle.split(fractions, steps_between))
+            refuse("split: gap", gap, "a number of samples, or 'auto', is expected")
+        between = -1 if isinstance(gap, str) else integer("split: gap", gap, 0)
+        accepted = "a fraction, above 0 and at most 1, is expected"
+        shares = [real("split: fraction", f, accepted) for f in fractions]
+        for share in shares:
+            if not 0 < share <= 1:
+                refuse("split: fraction", share, accepted)
+        return tuple(Samples(h, self.archive) for h in self._handle.split(shares, between))
 
     def batches(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from headrace._arguments import dtype as known_dtype
+from headrace._arguments import flag, integer, mapping, real, refuse, text
+
 
 class steps:
     """Index steps around the sample, from `first` to `last`, both included.
@@ -15,10 +18,10 @@ class steps:
     __slots__ = ("first", "last")
 
     def __init__(self, first: int, last: int | None = None) -> None:
-        self.first = int(first)
-        self.last = self.first if last is None else int(last)
+        self.first = integer("steps: first", first)
+        self.last = self.first if last is None else integer("steps: last", last)
         if self.last < self.first:
-            raise ValueError(f"steps({first}, {last}): the last step lies before the first")
+            refuse("steps: last", last, f"the last step lies before the first, {first}")
 
     def __repr__(self) -> str:
         return f"steps({self.first})" if self.first == self.last else f"steps({self.first}, {self.last})"
@@ -30,9 +33,7 @@ class window:
     __slots__ = ("n",)
 
     def __init__(self, n: int) -> None:
-        self.n = int(n)
-        if self.n < 1:
-            raise ValueError(f"window({n}): a window has at least one step")
+        self.n = integer("window: n", n, 1)
 
     def __repr__(self) -> str:
         return f"window({self.n})"
@@ -47,7 +48,13 @@ class lag:
     __slots__ = ("duration",)
 
     def __init__(self, duration: str | int | float) -> None:
-        self.duration = str(duration)
+        accepted = "a duration such as '6h', '30min' or '-1D', or a number in the coordinate's unit, is expected"
+        if isinstance(duration, str):
+            self.duration = text("lag: duration", duration)
+        elif abs(real("lag: duration", duration, accepted)) < 2.0**63:  # neither NaN nor infinite
+            self.duration = str(duration)
+        else:
+            refuse("lag: duration", duration, accepted)
 
     def __repr__(self) -> str:
         return f"lag({self.duration!r})"
@@ -64,7 +71,7 @@ class View:
         stack: str | None,
         sel: dict[str, object],
         isel: dict[str, object],
-        dtype: object,
+        dtype: str | None,
         decode: bool,
     ) -> None:
         self.arrays = arrays
@@ -82,7 +89,7 @@ class View:
         if self.isel:
             words.append(f"isel={self.isel!r}")
         if self.dtype is not None:
-            words.append(f"dtype={dtype_name(self.dtype)!r}")
+            words.append(f"dtype={self.dtype!r}")
         if not self.decode:
             words.append("decode=False")
         return f"view({', '.join(words)})"
@@ -121,25 +128,18 @@ def view(
     view('t2m', 'u10', stack='channel', time=steps(-6, 0))
     """
     for a in arrays:
-        if not isinstance(a, str):
-            raise TypeError(f"array names are str, not {a!r}")
+        text("view: array", a, "the path of an array, as str, is expected")
     if not arrays:
-        raise ValueError("a view names at least one array")
-    labels = dict(sel or {})
+        refuse("view: arrays", arrays, "a view names at least one array")
+    labels = dict(mapping("view: sel", sel, "a dict of labels by dimension is expected"))
     for name, value in dims.items():
         if name in labels:
-            raise ValueError(f"dimension {name} is selected twice")
+            refuse(f"view: {name}", value, "the dimension is selected in sel= too")
         labels[name] = value
-    indices = dict(isel or {})
-    for name in indices:
+    indices = dict(mapping("view: isel", isel, "a dict of indices by dimension is expected"))
+    for name, value in indices.items():
         if name in labels:
-            raise ValueError(f"dimension {name} is selected by label and by index")
-    return View(arrays, stack, labels, indices, dtype, bool(decode))
-
-
-def dtype_name(dtype: object) -> str:
-    """numpy's name of a type given as str, numpy dtype or class, or torch dtype."""
-    if isinstance(dtype, str):
-        return dtype
-    text = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
-    return str(text).rpartition(".")[2]
+            refuse(f"view: isel[{name!r}]", value, "the dimension is selected by label too")
+    stack = None if stack is None else text("view: stack", stack, "the name of a new dimension, as str, is expected")
+    kind = None if dtype is None else known_dtype("view: dtype", dtype)
+    return View(arrays, stack, labels, indices, kind, flag("view: decode", decode))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from headrace._arguments import real, refuse, refuse_type, text
 
-def quote(text: str) -> str:
+
+def quote(words: str) -> str:
     out = ['"']
-    for c in text:
+    for c in words:
         if c in '"\\':
             out.append("\\" + c)
         elif c < " " or c in "\x7f\u2028\u2029":
@@ -16,26 +18,36 @@ def quote(text: str) -> str:
     return "".join(out)
 
 
-def to_json(value: object) -> str:
-    """JSON of labels and options: None, bool, numbers, str, lists, dicts; numpy scalars and arrays, dates and times."""
+def to_json(value: object, what: str) -> str:
+    """JSON of labels and options: None, bool, numbers, str, lists, dicts; numpy scalars and arrays, dates and times.
+    `what` names the argument in messages."""
+    try:
+        return _json(value, what)
+    except RecursionError:
+        refuse(what, value, "it contains itself, or is nested too deeply")
+
+
+def _json(value: object, what: str) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
+        if not -(2**64) < value < 2**64:
+            refuse(what, value, "an integer of at most 64 bits is expected")
         return int.__repr__(value)
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
-            raise ValueError(f"{value} is no label")
+            refuse(what, value, "a finite number is expected")
         return float.__repr__(value)
     if isinstance(value, str):
-        return quote(value)
+        return quote(text(what, value))
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{quote(str(k))}: {to_json(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{quote(str(k))}: {_json(v, what)}" for k, v in value.items()) + "}"
     if isinstance(value, slice):
-        return f'{{"start": {to_json(value.start)}, "stop": {to_json(value.stop)}, "step": {to_json(value.step)}}}'
+        return _json({"start": value.start, "stop": value.stop, "step": value.step}, what)
     if isinstance(value, (list, tuple, range)):
-        return "[" + ", ".join(to_json(v) for v in value) + "]"
+        return "[" + ", ".join(_json(v, what) for v in value) + "]"
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if kind == "M":  # numpy dates: their text is ISO 8601
         shape = getattr(value, "shape", ())
@@ -43,8 +55,8 @@ def to_json(value: object) -> str:
     if hasattr(value, "isoformat"):
         return quote(value.isoformat())
     if hasattr(value, "tolist"):
-        return to_json(value.tolist())
-    raise TypeError(f"{value!r} is no label: use numbers, str, dates, lists or slices of them")
+        return _json(value.tolist(), what)
+    refuse_type(what, value, "numbers, str, dates, or lists and slices of them are expected")
 
 
 _UNITS = {
@@ -54,19 +66,23 @@ _UNITS = {
 }  # fmt: skip
 
 
+_SIZES = "a positive number of bytes, or a text such as '4GiB' or '512 MB', is expected"
+
+
 def parse_bytes(value: int | float | str | None) -> int:
     """4 GiB as int, "4GiB", "4 GB", "512MiB"; None → 0, the default."""
     if value is None:
         return 0
     if isinstance(value, str):
-        text = value.strip().lower()
-        number = text.rstrip("abcdefghijklmnopqrstuvwxyz ")
-        unit = text[len(number) :].strip()
+        words = value.strip().lower()
+        number = words.rstrip("abcdefghijklmnopqrstuvwxyz ")
+        unit = words[len(number) :].strip()
         try:
             size = float(number) * _UNITS[unit]
         except (KeyError, ValueError):
-            raise ValueError(f"memory={value!r}: write a number of bytes, or a text such as '4GiB'") from None
-        value = size
-    if not value > 0 or value > 2**62:
-        raise ValueError(f"memory={value!r}: the budget is a positive number of bytes")
-    return int(value)
+            refuse("memory", value, _SIZES)
+    else:
+        size = real("memory", value, _SIZES)
+    if not 1 <= size <= 2**62:
+        refuse("memory", value, _SIZES)
+    return int(size)

@@ -20,7 +20,9 @@ class Dataset(IterableDataset):
     def __iter__(self) -> Any:
         info = get_worker_info()
         if info is not None:
-            raise RuntimeError(
+            from headrace._errors import ForkError
+
+            raise ForkError(
                 f"a Headrace loader runs in the process that opened it, not in one of {info.num_workers} DataLoader "
                 "workers: use num_workers=0 (it decodes on threads of its own)"
             )
@@ -29,6 +31,11 @@ class Dataset(IterableDataset):
 
     def __len__(self) -> int:
         return len(self.loader)
+
+    def __repr__(self) -> str:
+        from headrace._report import loader_text
+
+        return loader_text(self.loader, "Dataset of torch tensors")
 
     def set_epoch(self, epoch: int) -> None:
         self.loader.set_epoch(epoch)

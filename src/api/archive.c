@@ -223,6 +223,12 @@ static int readable(const struct hr_archive *a, const struct array *x, struct hr
                       : 0;
 }
 
+int archive_look_up(struct hr_archive *a, const char *path, const struct array **out,
+                    struct hr_error *e)
+{
+    return find(a, path, reader_want, out, e);
+}
+
 int archive_array(struct hr_archive *a, const char *path, const struct array **out,
                   struct hr_error *e)
 {

@@ -8,7 +8,10 @@
 /* The array at `path`, readable (its problem, if any, is the error). HR_ENOENT names near matches. */
 int archive_array(struct hr_archive *a, const char *path, const struct array **out,
                   struct hr_error *e);
-/* The same, NULL in *out when there is no such array (for coordinates, which may be absent). */
+/* The same, whether readable or not. */
+int archive_look_up(struct hr_archive *a, const char *path, const struct array **out,
+                    struct hr_error *e);
+/* As archive_array, but NULL in *out when there is no such array (for coordinates, which may be absent). */
 int archive_find(struct hr_archive *a, const char *path, const struct array **out,
                  struct hr_error *e);
 struct store *archive_store(const struct hr_archive *a); /* not a new reference */

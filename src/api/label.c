@@ -158,12 +158,10 @@ static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct
     return 0;
 }
 
-int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim,
-                    int64_t length, struct coordinate *c, struct hr_error *e)
+static int read_into(struct hr_archive *a, const struct array *array, const char *dim,
+                     int64_t length, struct coordinate *c, struct hr_error *e)
 {
     const struct array *x;
-    memset(c, 0, sizeof *c);
-    arena_init(&c->arena);
     TRY(find_coordinate(a, array, dim, &x, e));
     if (x->problem)
         return error_set(e, x->problem_code, "coordinate %s: %s", x->path, x->problem);
@@ -190,6 +188,15 @@ int coordinate_read(struct hr_archive *a, const struct array *array, const char 
     else
         rc = take_numbers(a, c, x, data, e);
     hr_free(data);
+    return rc;
+}
+
+int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim,
+                    int64_t length, struct coordinate *c, struct hr_error *e)
+{
+    memset(c, 0, sizeof *c);
+    arena_init(&c->arena);
+    int rc = read_into(a, array, dim, length, c, e);
     if (rc < 0)
         coordinate_dispose(c);
     return rc;
@@ -302,6 +309,18 @@ static int direction(const struct coordinate *c) /* 1 ascending, -1 descending, 
     return dir ? dir : 1;
 }
 
+/* The fewest digits that mean this value; of one that is a float32, among those. */
+static void number_text(double v, char *out, size_t n)
+{
+    bool narrow = (double)(float)v == v;
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(out, n, "%.*g", digits, v);
+        double read = decimal_read(out, NULL);
+        if (read == v || (narrow && (float)read == (float)v))
+            return;
+    }
+}
+
 static void value_text(const struct coordinate *c, int64_t i, char *out, size_t n)
 {
     switch (c->kind) {
@@ -309,7 +328,7 @@ static void value_text(const struct coordinate *c, int64_t i, char *out, size_t 
         snprintf(out, n, "\"%.40s\"", c->texts[i]);
         break;
     case COORDINATE_FLOAT:
-        snprintf(out, n, "%.9g", c->floats[i]);
+        number_text(c->floats[i], out, n);
         break;
     case COORDINATE_INT:
         snprintf(out, n, "%lld", (long long)c->ints[i]);
@@ -405,8 +424,10 @@ static int select_slice(const struct coordinate *c, const struct json *v, struct
             to--;
     }
     int64_t length = to > from ? to - from : 0;
-    *out = (struct selection){
-        .kind = SELECTION_RANGE, .start = from, .count = (length + by - 1) / by, .step = by};
+    *out = (struct selection){.kind = SELECTION_RANGE,
+                              .start = from,
+                              .count = length ? (length - 1) / by + 1 : 0,
+                              .step = by};
     return 0;
 }
 

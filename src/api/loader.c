@@ -6,15 +6,16 @@
  * after which the next epoch starts by itself. A failed batch is answered again and again until the
  * position is set anew: nothing is ever skipped in silence.
  *
- * Chunks are kept over epochs (where the budget holds all of them) from the second epoch on: to
- * fill fresh memory with them costs a good part of an epoch, which is a waste where there is only
- * one. */
+ * Chunks are kept over epochs where the budget holds all of them: those that come over a network from
+ * the first on, local ones from the second on, because to fill fresh memory with them costs a good
+ * part of an epoch, which is a waste where there is only one. */
 #include "api/loader.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "api/archive.h"
+#include "api/core.h"
 #include "api/runtime.h"
 #include "base/mem.h"
 
@@ -99,8 +100,9 @@ static void release_wiring(void *w)
 static int build_driver(struct wiring *w, const struct hr_loader_options *o, struct plan *plan,
                         struct driver *before, struct driver **driver, struct hr_error *e)
 {
+    struct store *store = archive_store(w->samples->archive);
     struct driver_config c = {.plan = plan,
-                              .store = archive_store(w->samples->archive),
+                              .store = store,
                               .arrays = w->arrays,
                               .parts = w->parts,
                               .mask = o->on_error == HR_ON_ERROR_MASK,
@@ -110,7 +112,7 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
                               .arg = w,
                               .process = runtime_process(),
                               .pool = before ? driver_pool(before) : NULL,
-                              .engine.keep = before != NULL};
+                              .engine.keep = before || store_remote(store)};
     TRY(batch_layout_new(w->tensors, w->samples->n_views, plan_facts(plan)->rows, &c.layout, e));
     int rc = runtime_workers(&c.workers, e);
     if (rc >= 0) {
@@ -168,6 +170,7 @@ int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, stru
     }
     pthread_mutex_init(&l->mutex, NULL);
     l->samples = hr_samples_ref(s);
+    l->consumer.kept = store_remote(archive_store(s->core->archive)); /* tried already, above */
     *out = l;
     return 0;
 }
@@ -244,7 +247,7 @@ void loader_replace(struct hr_loader *l, struct plan *plan, struct driver *drive
 
 void loader_move(struct hr_loader *l, uint64_t epoch, uint64_t step)
 {
-    l->consumer.epoch = epoch;
+    __atomic_store_n(&l->consumer.epoch, epoch, __ATOMIC_RELAXED);
     l->consumer.step = step;
     l->consumer.started = false;
     l->consumer.failed.code = 0;
@@ -359,8 +362,12 @@ int hr_loader_next(struct hr_loader *l, int64_t timeout_ms, struct hr_batch **ou
 
 int hr_loader_steps(struct hr_loader *l, int64_t *steps, struct hr_error *e)
 {
-    TRY(loader_check(l, e));
-    *steps = (int64_t)plan_facts(l->engine.plan)->steps;
+    struct plan *plan;
+    struct driver *driver;
+    TRY(loader_engine(l, &plan, &driver, e));
+    *steps = (int64_t)plan_facts(plan)->steps;
+    driver_unref(driver);
+    plan_unref(plan);
     return 0;
 }
 

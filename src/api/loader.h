@@ -29,7 +29,7 @@ struct hr_loader {
     struct hr_samples *samples;
     struct hr_loader_options options;
     struct {                    /* by the consumer's thread */
-        uint64_t epoch, step;   /* the next batch that it has not received */
+        uint64_t epoch, step;   /* the next batch that it has not received; epoch is atomic */
         bool started;           /* the driver is on its way to it */
         struct hr_error failed; /* answered until the position is set anew */
         bool repeats;           /* a whole epoch was consumed */

@@ -1,6 +1,8 @@
 /* What a loader will do and what it has done, as JSON. Members: docs/reports.md. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/archive.h"
@@ -122,44 +124,99 @@ static void put_memory(struct buf *b, const struct engine_facts *g)
     buf_puts(b, "}");
 }
 
+/* ---- advice ---------------------------------------------------------------------------------- */
+
+static void advise(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void advise(struct buf *b, const char *format, ...)
+{
+    char text[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put_item(b, text);
+}
+
+/* A size that is no smaller, short enough to type: "318kB". */
+static const char *typed(char *out, size_t n, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    int unit = 0;
+    for (; bytes > 999 && unit < 6; unit++)
+        bytes = bytes / 1000 + (bytes % 1000 != 0);
+    snprintf(out, n, "%" PRIu64 "%s", bytes, units[unit]);
+    return out;
+}
+
+static void advise_memory(struct buf *b, const struct engine_facts *g)
+{
+    char need[24], have[24];
+    if (g->budget < g->comfortable)
+        advise(b,
+               "with %s of memory some chunks are read more than once; memory=\"%s\" reads each "
+               "once",
+               error_bytes(have, sizeof have, g->budget), typed(need, sizeof need, g->comfortable));
+}
+
+/* Reading again has a reason of its own in each order, and so another remedy. What the plan has warned of is left out. */
+static void advise_reads(struct buf *b, const struct plan_facts *f, const struct plan_cost *c)
+{
+    if (c->amplification <= 1.25)
+        return;
+    if (f->shuffle == HR_SHUFFLE_GLOBAL) {
+        if (f->blocks <= f->global_batch / 4)
+            advise(b,
+                   "an exact permutation takes each batch from all over the archive: chunks are "
+                   "read %.2f times unless memory holds them all; shuffle=True reads each about "
+                   "once",
+                   c->amplification);
+    } else if (f->streams > 1 && (f->shuffle == HR_SHUFFLE_NONE || f->blocks < 4 * f->streams)) {
+        advise(b,
+               "%" PRIu64 " streams cut %" PRIu64 " block%s, and chunks at the cuts are read by "
+               "several: %.2f times on average%s",
+               f->streams, f->blocks, f->blocks == 1 ? "" : "s", c->amplification,
+               f->streams > f->world ? "; fewer streams read less" : "");
+    } else if (f->shuffle == HR_SHUFFLE_SPREAD && f->blocks > 1 && f->block_reread <= 1.1 + 1e-9) {
+        uint64_t most = f->block * f->blocks, larger = f->block * 2 < most ? f->block * 2 : most;
+        advise(b,
+               "neighbouring blocks share chunks, which are read %.2f times on average; a larger "
+               "block (block=%" PRIu64 ", now %" PRIu64 ") reads less and needs more memory",
+               c->amplification, larger, f->block);
+    }
+}
+
+/* A stream that has all of its blocks open cannot have more. */
+static void advise_shuffle(struct buf *b, const struct plan_facts *f, const struct plan_cost *c)
+{
+    uint64_t most = f->blocks / f->streams, larger = f->spread * 2 < most ? f->spread * 2 : most;
+    if (f->shuffle == HR_SHUFFLE_SPREAD && c->variance > 0.5 && larger > f->spread)
+        advise(b,
+               "batch means vary %.2f times as much as independent draws; a larger spread "
+               "(spread=%" PRIu64 ", now %" PRIu64 ") mixes more of the archive into a batch",
+               c->variance, larger, f->spread);
+}
+
+/* Of chunks read once: what reading again costs is said elsewhere. */
+static void advise_use(struct buf *b, const struct plan_cost *c)
+{
+    double once = c->amplification > 1 ? c->read_bytes / c->amplification : c->read_bytes;
+    if (c->useful_bytes > 0 && once > 4 * c->useful_bytes)
+        advise(b,
+               "the views use %.2g %% of the bytes they decode: chunks hold much that no sample "
+               "takes",
+               100 * c->useful_bytes / once);
+}
+
 /* What would make the plan better, with the numbers to type. */
 static void put_advice(struct buf *b, const struct plan_facts *f, const struct engine_facts *g,
                        const struct plan_cost *c)
 {
-    char text[320], need[24], have[24];
     key(b, "advice");
     buf_putc(b, '[');
-    if (g->budget < g->comfortable) {
-        snprintf(text, sizeof text,
-                 "with %s of memory some chunks are read more than once; memory=%" PRIu64
-                 " (%s) reads "
-                 "each once",
-                 error_bytes(have, sizeof have, g->budget), g->comfortable,
-                 error_bytes(need, sizeof need, g->comfortable));
-        put_item(b, text);
-    }
-    if (c->amplification > 1.25) {
-        snprintf(
-            text, sizeof text,
-            "boxes that cross the borders of blocks make each chunk be read %.2f times; a larger "
-            "block (block=%" PRIu64 ") reads less and needs more memory",
-            c->amplification, f->block * 2);
-        put_item(b, text);
-    }
-    if (f->shuffle == HR_SHUFFLE_SPREAD && c->variance > 0.5) {
-        snprintf(text, sizeof text,
-                 "batch means vary %.2f times as much as independent draws; a larger spread "
-                 "(spread=%" PRIu64 ") mixes more of the archive into a batch",
-                 c->variance, f->spread * 2);
-        put_item(b, text);
-    }
-    if (c->useful_bytes > 0 && c->read_bytes > 4 * c->useful_bytes) {
-        snprintf(text, sizeof text,
-                 "the views use %.0f %% of the bytes they decode; the archive's chunks are large "
-                 "for them",
-                 100 * c->useful_bytes / c->read_bytes);
-        put_item(b, text);
-    }
+    advise_memory(b, g);
+    advise_reads(b, f, c);
+    advise_shuffle(b, f, c);
+    advise_use(b, c);
     buf_puts(b, "]");
 }
 
@@ -186,13 +243,14 @@ int hr_loader_plan_json(struct hr_loader *l, char **json, struct hr_error *e)
     struct plan_cost cost;
     struct buf b;
     TRY(loader_engine(l, &plan, &driver, e));
-    int rc = plan_cost(plan, l->consumer.epoch, &cost, e);
+    uint64_t epoch = __atomic_load_n(&l->consumer.epoch, __ATOMIC_RELAXED);
+    int rc = plan_cost(plan, epoch, &cost, e);
     buf_init(&b);
     if (rc >= 0) {
         const struct plan_facts *f = plan_facts(plan);
         buf_putc(&b, '{');
         put_order(&b, f);
-        put_int(&b, "epoch", l->consumer.epoch);
+        put_int(&b, "epoch", epoch);
         put_int(&b, "batch_bytes", f->batch_bytes);
         put_cost(&b, &cost);
         put_memory(&b, driver_facts(driver));

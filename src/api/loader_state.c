@@ -17,18 +17,21 @@ static uint64_t position_of(const struct hr_loader *l)
     return offset + l->consumer.step * plan_facts(l->engine.plan)->share;
 }
 
+/* After the last batch of an epoch the next one is begun: whoever reads the epoch in a state sees
+ * how many are over. */
 int hr_loader_state(struct hr_loader *l, char **state, struct hr_error *e)
 {
     TRY(loader_check(l, e));
     const struct plan_facts *f = plan_facts(l->engine.plan);
+    bool over = l->consumer.step >= plan_steps(l->engine.plan, l->consumer.epoch);
     struct plan_state s = {.order_version = f->order_version,
                            .archive_hash = f->archive_hash,
                            .views_hash = f->views_hash,
                            .split_hash = f->split_hash,
                            .order_hash = f->order_hash,
                            .seed = f->seed,
-                           .epoch = l->consumer.epoch,
-                           .position = position_of(l),
+                           .epoch = l->consumer.epoch + over,
+                           .position = over ? 0 : position_of(l),
                            .global_batch = f->global_batch,
                            .streams = f->streams,
                            .spread = f->spread,

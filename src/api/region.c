@@ -140,6 +140,13 @@ static int locate(struct region *r, uint64_t chunk, struct hr_error *e)
     }
 }
 
+/* There is no such chunk, if there still is such an array. */
+static int missing(const struct region *r, struct hr_error *e)
+{
+    TRY(store_expect(archive_store(r->archive), r->array->document, e));
+    return STORE_MISSING;
+}
+
 /* Fetch chunk number `chunk` into `stored`. STORE_MISSING: there is none. */
 static int fetch_chunk(struct region *r, uint64_t chunk, struct hr_error *e)
 {
@@ -147,9 +154,11 @@ static int fetch_chunk(struct region *r, uint64_t chunk, struct hr_error *e)
     struct store_result result;
     TRY(locate(r, chunk, e));
     if (w->kind == WHERE_MISSING)
-        return STORE_MISSING;
-    if (w->kind == WHERE_OBJECT)
-        return fetch(r, w->key, (struct store_range){0, 0}, &result, e);
+        return missing(r, e);
+    if (w->kind == WHERE_OBJECT) {
+        int found = fetch(r, w->key, (struct store_range){0, 0}, &result, e);
+        return found == STORE_MISSING ? missing(r, e) : found;
+    }
     int rc = fetch(r, w->key, (struct store_range){(int64_t)w->offset, w->length}, &result, e);
     if (rc == STORE_MISSING)
         return error_set(e, HR_EDATA, "%s/%s: the shard is gone while it was being read",

@@ -1,4 +1,5 @@
-/* hr_archive_json: the whole archive as one JSON text, for trees, reports and other languages.
+/* hr_archive_json: the whole archive as one JSON text, for trees, reports and other languages; hr_archive_array_json: one
+ * array of it.
  *
  * Nodes are in order of path, so that a tree can be drawn in one pass. What a broken array does not know is null; its error
  * stands beside. Attributes and fill values are written as their documents have them, numbers digit for digit. */
@@ -217,5 +218,22 @@ int hr_archive_json(struct hr_archive *a, char **json, struct hr_error *e)
     if (rc >= 0 && !(*json = buf_take(&x.text)))
         rc = error_nomem(e, x.text.size, "the report");
     buf_dispose(&x.text);
+    return rc;
+}
+
+int hr_archive_array_json(struct hr_archive *a, const char *array, char **json, struct hr_error *e)
+{
+    const struct array *x;
+    struct buf b;
+    int rc = 0;
+    if (!a || !array || !json)
+        return error_set(e, HR_EINVAL,
+                         "hr_archive_array_json: no archive, no array, or no place for the text");
+    TRY(archive_look_up(a, array, &x, e));
+    buf_init(&b);
+    put_node(&b, &(struct node){.path = x->path, .array = x});
+    if (!(*json = buf_take(&b)))
+        rc = error_nomem(e, b.size, "the report");
+    buf_dispose(&b);
     return rc;
 }

@@ -1,5 +1,6 @@
 /* The building calls: names, labels and lags are resolved at once, so that an error points at the call that caused it. */
 #include "api/core.h"
+#include "base/distance.h"
 #include "base/mem.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +12,26 @@ const char *core_dim_name(struct core *c, const struct array *x, int d)
     return arena_printf(&c->arena, "dim_%d", d);
 }
 
-static const char *dims_text(struct core *c, const struct array *x, char *out, size_t n)
+/* "time, lat, lon", and the one that was perhaps meant where `wanted` is none of them. */
+static const char *dims_text(struct core *c, const struct array *x, const char *wanted, char *out,
+                             size_t n)
 {
-    size_t k = 0;
+    size_t k = 0, third = strlen(wanted) / 3;
+    unsigned least = third > 1 ? (unsigned)third : 1;
+    const char *near = NULL;
     out[0] = 0;
-    for (int d = 0; d < x->ndim && k < n; d++) {
+    for (int d = 0; d < x->ndim; d++) {
         const char *name = core_dim_name(c, x, d);
-        k += (size_t)snprintf(out + k, n - k, "%s%s", d ? ", " : "", name ? name : "?");
+        unsigned apart = name ? distance(wanted, name) : DISTANCE_FAR;
+        if (*wanted && apart <= least) {
+            near = apart < least || !near ? name : near;
+            least = apart;
+        }
+        if (k < n)
+            k += (size_t)snprintf(out + k, n - k, "%s%s", d ? ", " : "", name ? name : "?");
     }
+    if (near && k < n)
+        snprintf(out + k, n - k, "; did you mean %s?", near);
     return out;
 }
 
@@ -42,7 +55,7 @@ static int take_dims(struct core *c, struct view_spec *v, const struct array *x,
         return error_set(
             e, HR_ENOENT,
             "array %s has no dimension %s (it has %s): every array of a view needs the sample axis",
-            x->path, c->along, dims_text(c, x, all, sizeof all));
+            x->path, c->along, dims_text(c, x, c->along, all, sizeof all));
     return 0;
 }
 
@@ -70,8 +83,8 @@ static int check_array(struct core *c, struct view_spec *v, const struct array *
             return error_set(
                 e, HR_EINVAL,
                 "arrays %s (%s) and %s (%s) cannot be stacked: their dimensions differ",
-                first->path, dims_text(c, first, a, sizeof a), x->path,
-                dims_text(c, x, b, sizeof b));
+                first->path, dims_text(c, first, "", a, sizeof a), x->path,
+                dims_text(c, x, "", b, sizeof b));
         }
     }
     int64_t length = (int64_t)x->shape[v->axis];
@@ -80,10 +93,6 @@ static int check_array(struct core *c, struct view_spec *v, const struct array *
             e, HR_EINVAL,
             "dimension %s is %lld long in %s but %lld in %s: samples need one common axis",
             c->along, (long long)c->axis, c->axis_array->path, (long long)length, x->path);
-    if (c->axis < 0) {
-        c->axis = length;
-        c->axis_array = x;
-    }
     return 0;
 }
 
@@ -130,6 +139,10 @@ static int add_view(struct core *c, const char *name, const char *const *arrays,
                              "new one another name",
                              name, stack);
     v->dim[v->axis] = (struct dim_spec){.kind = SEL_SAMPLE, .count = 1, .step = 1};
+    if (c->axis < 0) { /* not before: a view that was refused leaves nothing behind */
+        c->axis_array = v->arrays[0];
+        c->axis = (int64_t)c->axis_array->shape[v->axis];
+    }
     c->views[c->n_views++] = v;
     return 0;
 }
@@ -145,7 +158,7 @@ int hr_samples_view(struct hr_samples *s, const char *name, const char *const *a
     return rc;
 }
 
-/* Finds the view and the dimension for a selection; takes the lock, which the caller gives back by view_done. */
+/* Finds the view and the dimension for a selection; under the lock. */
 static int view_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
                     struct view_spec **v, int *d, struct hr_error *e)
 {
@@ -171,7 +184,7 @@ static int view_dim(struct hr_samples *s, const char *view, const char *dim, boo
     }
     if (found < 0)
         return error_set(e, HR_ENOENT, "array %s of view %s has no dimension %s (it has %s)",
-                         x->path, view, dim, dims_text(c, x, all, sizeof all));
+                         x->path, view, dim, dims_text(c, x, dim, all, sizeof all));
     if (on_axis && found != (*v)->axis)
         return error_set(e, HR_EINVAL,
                          "steps, window and lag count along the sample axis %s, not along %s",
@@ -293,7 +306,7 @@ int core_slice_range(int has_start, int64_t start, int has_stop, int64_t stop, i
     a = a < 0 ? 0 : a > n ? n : a;
     b = b < 0 ? 0 : b > n ? n : b;
     *from = a;
-    *count = b > a ? (b - a + step - 1) / step : 0;
+    *count = b > a ? (b - a - 1) / step + 1 : 0;
     return 0;
 }
 

@@ -3,14 +3,13 @@
  * Small floats are converted by their bits: compilers differ in whether they know _Float16, and a conversion through
  * float would round twice. Decimals are read under both directed rounding modes; where the two differ, the one with an
  * odd last bit is kept ("round to odd"), which makes any later rounding to 11 or 24 bits equal to rounding the decimal
- * once (Boldo & Melquiond, 2008: two spare bits suffice). The reading itself is libc's strtod in the C locale, which
+ * once (Boldo & Melquiond, 2008: two spare bits suffice). The reading itself is libc's strtod (base/decimal.h), which
  * honours the rounding mode and is exact. */
 #include "codec/number.h"
+#include "base/decimal.h"
 
 #include <fenv.h>
-#include <locale.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- small floats -------------------------------------------------------------------------------------------- */
@@ -158,11 +157,11 @@ bool minifloat_encode(const char *name, double v, uint8_t *code)
 
 /* ---- decimals ------------------------------------------------------------------------------------------------- */
 
-static double decimal_rounded(const char *text, int mode, locale_t c, char **end)
+static double decimal_rounded(const char *text, int mode, char **end)
 {
     int before = fegetround();
     fesetround(mode);
-    double v = strtod_l(text, end, c);
+    double v = decimal_read(text, end);
     fesetround(before);
     return v;
 }
@@ -176,18 +175,15 @@ bool number_decimal(const char *text, size_t n, double *nearest, double *odd)
     copy[n] = 0;
     if (strspn(copy, "+-.0123456789eE") != n) /* no hexadecimal, no words, no spaces */
         return false;
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!c)
+    *nearest = decimal_rounded(copy, FE_TONEAREST, &end);
+    if (end != copy + n)
         return false;
-    *nearest = decimal_rounded(copy, FE_TONEAREST, c, &end);
-    bool whole = end == copy + n;
-    double down = decimal_rounded(copy, FE_DOWNWARD, c, &end),
-           up = decimal_rounded(copy, FE_UPWARD, c, &end);
-    freelocale(c);
+    double down = decimal_rounded(copy, FE_DOWNWARD, NULL);
+    double up = decimal_rounded(copy, FE_UPWARD, NULL);
     uint64_t bits;
     memcpy(&bits, &down, 8);
     *odd = isinf(down) || (!isinf(up) && !(bits & 1)) ? up : down;
-    return whole;
+    return true;
 }
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------ */

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define DAY_US 86400000000LL
+#define DAY_US    86400000000LL
+#define MOST_YEAR 290000 /* int64 microseconds end at 292,277 */
 
 static int64_t floor_div(int64_t a, int64_t b)
 {
@@ -110,6 +111,21 @@ static int month_days(enum calendar c, int64_t y, int m)
     return (int)(next - days_of(c, y, m, 1));
 }
 
+/* The mixed and the Julian calendar count …, -1, 1, …; days are counted with a year 0, as in the others. */
+static bool no_year_zero(enum calendar c)
+{
+    return c == CALENDAR_STANDARD || c == CALENDAR_JULIAN;
+}
+
+/* Not the 30th of February, nor the 10th of October 1582 of the mixed calendar. */
+static bool date_exists(enum calendar c, int64_t year, int month, int day)
+{
+    int64_t y;
+    int m, d;
+    date_of(c, days_of(c, year, month, day), &y, &m, &d);
+    return y == year && m == month && d == day;
+}
+
 static bool unit_ns(const char *s, size_t n, int64_t *ns)
 {
     static const struct {
@@ -171,6 +187,9 @@ bool cftime_label(enum calendar c, const char *p, int64_t *from, int64_t *to)
     if (!digits(&p, 7, &year))
         return false;
     year *= sign;
+    if (year < -MOST_YEAR || year > MOST_YEAR || (!year && no_year_zero(c)))
+        return false;
+    year += year < 0 && no_year_zero(c);
     int level = 0;
     if (*p == '-') {
         p++;
@@ -179,7 +198,7 @@ bool cftime_label(enum calendar c, const char *p, int64_t *from, int64_t *to)
         level = 1;
         if (*p == '-') {
             p++;
-            if (!digits(&p, 2, &day) || day < 1 || day > month_days(c, year, (int)month))
+            if (!digits(&p, 2, &day) || !date_exists(c, year, (int)month, (int)day))
                 return false;
             level = 2;
             step = DAY_US;
@@ -266,7 +285,7 @@ bool cftime_parse(const char *units, const char *calendar, struct cftime *out)
         return false;
     out->calendar = calendars[i].calendar;
 
-    const char *since = strstr(units, " since ");
+    const char *since = strcasestr(units, " since ");
     while (*units == ' ')
         units++;
     if (!since || since < units)
@@ -289,16 +308,23 @@ bool cftime_from_datetime64(const char *unit, int32_t count, struct cftime *out)
     out->reference_us = 0;
     if (!unit_ns(unit, strlen(unit), &out->unit_ns))
         return false;
-    out->unit_ns *= count;
-    return true;
+    return !__builtin_mul_overflow(out->unit_ns, count, &out->unit_ns);
+}
+
+static __int128 us_of(const struct cftime *t, int64_t value)
+{
+    __int128 ns = (__int128)value * t->unit_ns;
+    return ns / 1000 - (ns % 1000 < 0) + t->reference_us;
+}
+
+static int64_t saturated(__int128 us)
+{
+    return us > INT64_MAX ? INT64_MAX : us < INT64_MIN ? INT64_MIN : (int64_t)us;
 }
 
 int64_t cftime_us_exact(const struct cftime *t, int64_t value)
 {
-    __int128 ns = (__int128)value * t->unit_ns;
-    __int128 us = ns / 1000 - (ns % 1000 < 0);
-    us += t->reference_us;
-    return us > INT64_MAX ? INT64_MAX : us < INT64_MIN ? INT64_MIN : (int64_t)us;
+    return saturated(us_of(t, value));
 }
 
 /* Fractions of a unit ("days since" with 0.25) are rounded to the microsecond; whole numbers stay exact. */
@@ -307,8 +333,8 @@ int64_t cftime_us(const struct cftime *t, double value)
     double whole = floor(value);
     if (!(fabs(whole) < 9e18))
         return INT64_MIN;
-    return cftime_us_exact(t, (int64_t)whole) +
-           llround((value - whole) * (double)t->unit_ns / 1000.0);
+    return saturated(us_of(t, (int64_t)whole) +
+                     llround((value - whole) * (double)t->unit_ns / 1000.0));
 }
 
 bool cftime_duration(const char *text, int64_t *us)
@@ -339,6 +365,7 @@ void cftime_text(enum calendar c, int64_t us, char *out, size_t n)
     int64_t days = floor_div(us, DAY_US), y, rest = us - days * DAY_US;
     int m, d;
     date_of(c, days, &y, &m, &d);
+    y -= y <= 0 && no_year_zero(c);
     int k =
         snprintf(out, n, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)y, m, d,
                  (int)(rest / 3600000000), (int)(rest / 60000000 % 60), (int)(rest / 1000000 % 60));

@@ -1,8 +1,8 @@
 /* CF time coordinates: "hours since 1900-01-01 00:00" in seven calendars ↔ microseconds since 1970-01-01.
  *
  * Sources: CF conventions §4.4 (units, calendars); the mixed Julian/Gregorian calendar of `standard` switches on
- * 1582-10-15. Microseconds in int64 reach ±292,000 years, which no other single unit does with useful precision; values
- * finer than that are floored. Pure. */
+ * 1582-10-15, and as in cftime it and `julian` have no year 0. Microseconds in int64 reach ±292,000 years, which no
+ * other single unit does with useful precision; values finer than that are floored. Pure. */
 #ifndef FORMAT_CFTIME_H
 #define FORMAT_CFTIME_H
 #include "base/error.h"
@@ -26,14 +26,15 @@ struct cftime {
 
 /* `calendar` NULL: standard. Returns false when `units` is no time unit ("K", "m s-1"). Months and years are refused. */
 bool cftime_parse(const char *units, const char *calendar, struct cftime *out);
-/* numpy's datetime64 unit ("ns", "D", …; count its multiplier) as a cftime. */
+/* numpy's datetime64 unit ("ns", "D", …; count its multiplier) as a cftime; false for months and years. */
 bool cftime_from_datetime64(const char *unit, int32_t count, struct cftime *out);
 
+/* Beyond the range: its end; NaN: INT64_MIN. */
 int64_t cftime_us(const struct cftime *t, double value);
 int64_t cftime_us_exact(const struct cftime *t, int64_t value);
 
 /* An ISO 8601 date or time, or a prefix of one ("1990", "1990-05", "1990-05-01T06", …, fraction, "Z" or an offset), as the
- * interval [*from, *to) of microseconds it covers. False when it is none. */
+ * interval [*from, *to) of microseconds it covers. False when it is none, or no date of the calendar. */
 bool cftime_label(enum calendar c, const char *text, int64_t *from, int64_t *to);
 /* "6h", "-1D", "30min", "1.5d", "45s", "2 weeks" → microseconds. */
 bool cftime_duration(const char *text, int64_t *us);

@@ -30,7 +30,7 @@ static int node_path(struct nodes *n, const char *key, size_t size, const char *
     return nodes_add_broken(n, *path, rc, &why, e);
 }
 
-int nodes_consolidated_v3(struct nodes *n, const struct json *metadata, struct hr_error *e)
+static int add_all_v3(struct nodes *n, const struct json *metadata, struct hr_error *e)
 {
     for (uint32_t i = 0; i < metadata->size; i++) {
         const struct json_member *m = &metadata->members[i];
@@ -45,6 +45,14 @@ int nodes_consolidated_v3(struct nodes *n, const struct json *metadata, struct h
         TRY(nodes_add_v3(n, path, &m->value, where, NULL, e));
     }
     return 0;
+}
+
+int nodes_consolidated_v3(struct nodes *n, const struct json *metadata, struct hr_error *e)
+{
+    n->consolidated = "zarr.json";
+    int rc = add_all_v3(n, metadata, e);
+    n->consolidated = NULL;
+    return rc;
 }
 
 static int compare_members(const void *a, const void *b)
@@ -131,7 +139,9 @@ int nodes_consolidated_v2(struct nodes *n, const struct json *doc, const char *w
     for (size_t i = 0; i < s.n; i++)
         s.members[i] = &metadata->members[i];
     qsort(s.members, s.n, sizeof *s.members, compare_members);
+    n->consolidated = ".zmetadata";
     int rc = add_all_v2(n, metadata, &s, e);
+    n->consolidated = NULL;
     mem_free(s.members);
     return rc;
 }

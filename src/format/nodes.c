@@ -146,6 +146,7 @@ int nodes_add_v3(struct nodes *n, const char *path, const struct json *doc, cons
         return nodes_add_broken(n, path, rc, &why, e);
     if (is_array) {
         TRY(begin_array(n, path, &x, e));
+        x->document = n->consolidated ? n->consolidated : where;
         rc = array_from_v3(&n->arena, doc, where, x, &why);
         return finish_array(n, x, rc, &why, e);
     }
@@ -170,6 +171,7 @@ int nodes_add_array_v2(struct nodes *n, const char *path, const struct json *zar
     if (nodes_knows(n, path))
         return 0;
     TRY(begin_array(n, path, &x, e));
+    x->document = n->consolidated ? n->consolidated : where;
     int rc = array_from_v2(&n->arena, zarray, zattrs, where, x, &why);
     return finish_array(n, x, rc, &why, e);
 }

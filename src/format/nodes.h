@@ -13,6 +13,8 @@ struct node_slot {
 };
 struct nodes {
     struct arena arena;
+    const char
+        *consolidated; /* key of the consolidated metadata whose nodes are being added, or NULL */
     struct array **arrays;
     struct group *groups;
     size_t n_arrays, arrays_cap, n_groups, groups_cap;

@@ -36,6 +36,7 @@ struct array {
     const char *path; /* "" at the root, no leading '/' */
     int number;       /* index in the reader's list of arrays */
     int zarr_format;
+    const char *document; /* key of what describes it: its own document, or consolidated metadata */
     struct dtype type;
     int ndim;
     const uint64_t *shape;

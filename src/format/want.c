@@ -50,11 +50,11 @@ static int want_error(struct reader *r, struct hr_error *e)
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; did you mean %s?", path, names.data);
         goto out;
     }
-    list_first(r, "", &names);
+    near_others(&r->want.near, &names);
     if (nodes_array(&r->nodes, ""))
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\": this is one array, at the root", path);
     else if (names.size)
-        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; arrays here: %s", path, names.data);
+        rc = error_set(e, HR_ENOENT, "no array \"%.200s\"; there are %s", path, names.data);
     else
         rc = error_set(e, HR_ENOENT, "no array \"%.200s\"%s", path,
                        r->cannot_list ? "; this store cannot list what there is" : "");
@@ -150,6 +150,20 @@ int want_next(struct reader *r, struct hr_error *e)
     }
 }
 
+/* path[0 … n) for as long as the archive is open: nothing new where the array is known, since one may be asked for again and
+ * again. */
+static const char *keep_path(struct reader *r, const char *path, size_t n)
+{
+    char text[512];
+    const struct array *known = NULL;
+    if (n < sizeof text) {
+        memcpy(text, path, n);
+        text[n] = 0;
+        known = nodes_array(&r->nodes, text);
+    }
+    return known ? known->path : arena_strndup(&r->nodes.arena, path, n);
+}
+
 /* Begin the search for `path`, copied and stripped. The caller pushes the first task if it is unknown. */
 static int begin(struct reader *r, const char *path, bool brief, struct hr_error *e)
 {
@@ -161,7 +175,7 @@ static int begin(struct reader *r, const char *path, bool brief, struct hr_error
     size_t n = strlen(path);
     while (n && path[n - 1] == '/')
         n--;
-    char *copy = arena_strndup(&r->nodes.arena, path, n);
+    const char *copy = keep_path(r, path, n);
     if (!copy)
         return error_nomem(e, n, "a path");
     r->want = (struct want){.stage = WANT_NODE, .path = copy, .brief = brief};

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define N(x)           ((unsigned long long)(x))
+#define S(x)           ((x) == 1 ? "" : "s")
 #define DEFAULT_SPREAD 16
 #define MAX_SPREAD     65536
 #define MAX_STREAMS    65536
@@ -59,9 +60,9 @@ static int ranks_resolve(struct plan *p, struct hr_error *e)
     if (f->streams > f->samples)
         return error_set(
             e, HR_EINVAL,
-            "%llu samples do not fill %llu streams (one per rank, unless streams= says more): "
+            "%llu sample%s not fill %llu streams (one per rank, unless streams= says more): "
             "use at most %llu",
-            N(f->samples), N(f->streams), N(f->samples));
+            N(f->samples), f->samples == 1 ? " does" : "s do", N(f->streams), N(f->samples));
     return 0;
 }
 
@@ -78,15 +79,17 @@ static int batch_resolve(struct plan *p, struct hr_error *e)
     f->global_batch = c->global_batch;
     if (c->rows && (!mul_u64(c->rows, f->world, &f->global_batch) || f->global_batch > INT32_MAX))
         return error_set(e, HR_EINVAL,
-                         "n=%llu rows on %llu ranks: at most 2^31 rows a global batch", N(c->rows),
-                         N(f->world));
+                         "n=%llu rows on %llu rank%s: at most 2^31 rows a global batch", N(c->rows),
+                         N(f->world), S(f->world));
     if (f->global_batch > INT32_MAX)
         return error_set(e, HR_EINVAL, "global_batch=%llu: at most 2^31 rows", N(f->global_batch));
     if (f->global_batch % f->streams && c->rows)
-        return error_set(e, HR_EINVAL,
-                         "n=%llu rows on %llu ranks are no multiple of %llu streams: use n=%s",
-                         N(c->rows), N(f->world), N(f->streams),
-                         multiples(near, sizeof near, c->rows, f->streams / f->world));
+        return error_set(
+            e, HR_EINVAL,
+            "n=%llu on %llu rank%s: a global batch of %llu rows is no multiple of %llu "
+            "streams: use n=%s",
+            N(c->rows), N(f->world), S(f->world), N(f->global_batch), N(f->streams),
+            multiples(near, sizeof near, c->rows, f->streams / f->world));
     if (f->global_batch % f->streams)
         return error_set(e, HR_EINVAL, "global_batch=%llu is no multiple of %llu streams: use %s",
                          N(f->global_batch), N(f->streams),
@@ -102,8 +105,8 @@ static int batch_resolve(struct plan *p, struct hr_error *e)
             f->batch_bytes > INT64_MAX)
             return error_set(
                 e, HR_EINVAL,
-                "view %s: a batch of %llu rows has more than 2^63 bytes; use a smaller batch",
-                c->views[i].name, N(f->rows));
+                "view %s: a batch of %llu row%s has more than 2^63 bytes; use a smaller batch",
+                c->views[i].name, N(f->rows), S(f->rows));
     }
     return 0;
 }
@@ -129,25 +132,27 @@ static int remainder_resolve(struct plan *p, struct hr_error *e)
         rows += f->samples % f->streams != 0;
     else if (rows < f->share)
         return error_set(e, HR_EINVAL,
-                         "a global batch of %llu is larger than the %llu rows that %llu samples "
-                         "give on %llu streams: use at "
-                         "most %llu, or remainder=\"pad\" or \"wrap\"",
-                         N(f->global_batch), N(rows * f->streams), N(f->samples), N(f->streams),
-                         N(rows * f->streams));
+                         "a global batch of %llu is larger than the %llu row%s that %llu sample%s "
+                         "give%s on %llu stream%s: use at most %llu, or remainder=\"pad\" or "
+                         "\"wrap\"",
+                         N(f->global_batch), N(rows * f->streams), S(rows * f->streams),
+                         N(f->samples), S(f->samples), f->samples == 1 ? "s" : "", N(f->streams),
+                         S(f->streams), N(rows * f->streams));
     f->steps = f->remainder == HR_DROP ? rows / f->share : (rows - 1) / f->share + 1;
     f->stream_rows = f->remainder == HR_SHORT ? rows : f->steps * f->share;
     if (c->offset >= f->share)
         return error_set(
             e, HR_EINVAL,
-            "an offset of %llu rows is a batch (%llu rows of a stream) or more: seek instead",
-            N(c->offset), N(f->share));
+            "an offset of %llu row%s is a batch (%llu row%s of a stream) or more: seek instead",
+            N(c->offset), S(c->offset), N(f->share), S(f->share));
     uint64_t lost = f->samples - f->stream_rows * f->streams;
     if (f->remainder == HR_DROP && lost > f->samples / 20)
         plan_warn(p,
-                  "remainder=\"drop\" leaves %llu of %llu samples out of each epoch (others each "
-                  "time, if shuffled); "
-                  "a batch that divides %llu loses fewer",
-                  N(lost), N(f->samples), N(f->samples));
+                  "remainder=\"drop\" leaves %llu of %llu samples out of each epoch, %s; "
+                  "%sremainder=\"pad\" or \"wrap\" leaves out none",
+                  N(lost), N(f->samples),
+                  f->shuffle ? "other ones each time" : "the same ones each time",
+                  f->share > 1 ? "a smaller batch leaves out fewer, " : "");
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define N(x) ((unsigned long long)(x))
+#define S(x) ((x) == 1 ? "" : "s")
 
 void plan_warn(struct plan *p, const char *format, ...)
 {
@@ -67,24 +68,38 @@ static uint64_t table_bytes(const struct plan *p)
     return n;
 }
 
+/* One stream that has all blocks open mixes all there is. Of several, each mixes its own few. */
+static void warn_few_blocks(struct plan *p)
+{
+    const struct plan_facts *f = &p->facts;
+    char smaller[64] = "";
+    if (f->streams == 1 || f->blocks >= f->spread * f->streams)
+        return;
+    bool fewer = f->streams > f->world;
+    if (f->block > 1)
+        snprintf(smaller, sizeof smaller, "a smaller block= (now %llu chunks)", N(f->block));
+    plan_warn(p,
+              "%llu block%s of about %llu sample%s for %llu streams %s %.1f a stream, fewer than "
+              "spread=%llu: each stream mixes fewer parts of the archive%s%s%s%s",
+              N(f->blocks), S(f->blocks), N(p->blocks.size), S(p->blocks.size), N(f->streams),
+              f->blocks == 1 ? "is" : "are", (double)f->blocks / (double)f->streams, N(f->spread),
+              *smaller || fewer ? "; " : "", smaller, *smaller && fewer ? " or " : "",
+              fewer      ? "fewer streams mix more"
+              : *smaller ? " mixes more"
+                         : "");
+}
+
 static void plan_advise(struct plan *p)
 {
     const struct plan_facts *f = &p->facts;
-    if (f->shuffle == HR_SHUFFLE_SPREAD && f->blocks < f->spread * f->streams)
+    if (f->shuffle == HR_SHUFFLE_SPREAD)
+        warn_few_blocks(p);
+    if (f->shuffle == HR_SHUFFLE_SPREAD && f->blocks > 1 && f->block_reread > 1.1 + 1e-9)
         plan_warn(p,
-                  "%llu blocks of about %llu samples for %llu streams are %.1f a stream, fewer "
-                  "than spread=%llu: "
-                  "batches mix fewer parts of the archive; a smaller block= (now %llu chunks) or "
-                  "fewer streams mix more",
-                  N(f->blocks), N(p->blocks.size), N(f->streams),
-                  (double)f->blocks / (double)f->streams, N(f->spread), N(f->block));
-    if (f->shuffle == HR_SHUFFLE_SPREAD && f->block_reread > 1.1 + 1e-9)
-        plan_warn(p,
-                  "boxes reach over the borders of blocks of %llu chunks, so chunks are read %.2f "
-                  "times; a larger "
-                  "block= reads less",
-                  N(f->block), f->block_reread);
-    if (f->shuffle == HR_SHUFFLE_GLOBAL && f->blocks > f->global_batch / 4)
+                  "boxes reach over the borders of blocks of %llu chunk%s, so chunks are read %.2f "
+                  "times; a larger block= reads less",
+                  N(f->block), S(f->block), f->block_reread);
+    if (f->shuffle == HR_SHUFFLE_GLOBAL && f->blocks > 1 && f->blocks > f->global_batch / 4)
         plan_warn(p,
                   "shuffle=\"global\" takes the rows of a batch from up to %llu of %llu blocks: "
                   "unless the memory budget "

@@ -1,4 +1,4 @@
-/* What the consumer has received, as text: about 150 bytes, the same for all ranks. Pure. */
+/* What the consumer has received, as text: about 220 bytes, the same for all ranks. Pure. */
 #ifndef PLAN_STATE_H
 #define PLAN_STATE_H
 #include "plan/plan.h"

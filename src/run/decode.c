@@ -185,7 +185,11 @@ void decode_missing(struct job *j, struct worker *w, uint32_t i)
         decode_failed(j, w, i, &e);
         return;
     }
-    int rc = decode_collect(j, w, i, &e);
+    const struct driver *d = j->driver;
+    int rc = store_expect(d->fixed.c.store, d->fixed.c.arrays[j->chunks[i].array]->document, &e);
+    s->missing = rc >= 0; /* otherwise nobody knows */
+    if (rc >= 0)
+        rc = decode_collect(j, w, i, &e);
     if (rc < 0) {
         decode_failed(j, w, i, &e);
         return;
@@ -193,6 +197,28 @@ void decode_missing(struct job *j, struct worker *w, uint32_t i)
     scatter_fill(&w->scatter);
     each_batch(j, i, count_filled);
     s->held = (struct held){.kind = HELD_MISSING};
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* Uncompressed chunks have one size; any encoding stays below twice the decoded bytes, and room for
+ * small chunks' headers. */
+int decode_check_size(const struct job *j, uint32_t i, uint64_t stored, struct hr_error *e)
+{
+    const struct array *x = j->driver->fixed.c.arrays[j->chunks[i].array];
+    uint64_t size = codec_chain_decoded_size(x->chain);
+    if (!x->edges && codec_chain_is_raw(x->chain) && stored != size)
+        return error_set(e, HR_EDATA,
+                         "%" PRIu64 " bytes, expected %" PRIu64
+                         " (uncompressed); the array metadata may be stale",
+                         stored, size);
+    if (stored / 2 > size + (32u << 10))
+        return error_set(e, HR_EDATA,
+                         "%" PRIu64 " stored bytes for a chunk of %" PRIu64
+                         " decoded ones: no encoding is that large; the object is damaged, or "
+                         "the array metadata is stale",
+                         stored, size);
+    return 0;
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */

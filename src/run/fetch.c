@@ -24,6 +24,7 @@ struct place {
     bool located; /* or known to be missing or failed: then `length` is 0 and it has no request */
     bool whole;   /* an object, of unknown size */
     bool failed;  /* its index could not be had */
+    bool absurd;  /* `length` is that of no chunk: its request fails without being made */
     uint64_t shard, offset, length;
 };
 struct request {
@@ -34,6 +35,7 @@ struct request {
     void *buffer;
     uint64_t buffer_bytes;
     struct store_result result;
+    struct hr_error refusal; /* of the size that was met; in place of the store's error */
 };
 struct fetch {
     uint32_t pending; /* atomic: requests not yet answered, and the one who starts them */
@@ -150,6 +152,8 @@ static void *request_room(void *arg, uint64_t size)
     struct job *j = r->job;
     struct driver *d = j->driver;
     uint32_t index = j->fetch->places[r->first].index;
+    if (!r->bytes && decode_check_size(j, index, size, &r->refusal) < 0)
+        return NULL;
     if (size > (r->bytes ? r->bytes : j->chunks[index].stored)) {
         lock(d);
         j->fetch->shared.larger = true;
@@ -168,6 +172,10 @@ static void request_done(void *arg, const struct store_result *result)
 {
     struct request *r = arg;
     r->result = *result;
+    if (result->rc < 0 && r->refusal.code) {
+        r->result.rc = r->refusal.code;
+        r->result.error = r->refusal;
+    }
     one_less(r->job);
 }
 
@@ -179,7 +187,9 @@ static void start_request(struct job *j, struct request *r)
     struct store_range range = {r->bytes ? (int64_t)p->offset : 0, r->bytes};
     struct where where;
     uint64_t ticket = 0;
-    int rc = index_locate(d, array_of(j, p), j->chunks[p->index].chunk, &where, &r->result.error);
+    int rc = p->absurd ? decode_check_size(j, p->index, p->length, &r->result.error) : 0;
+    if (rc >= 0)
+        rc = index_locate(d, array_of(j, p), j->chunks[p->index].chunk, &where, &r->result.error);
     if (rc >= 0)
         rc = store_start(d->fixed.c.store, where.key, range, &sink, request_done, r, &ticket,
                          &r->result.error);
@@ -218,12 +228,12 @@ static uint32_t join(struct job *j, uint32_t at, uint64_t *bytes)
     uint64_t end = first->offset + first->length;
     uint32_t n = 1;
     *bytes = first->length;
-    if (first->whole)
+    if (first->whole || first->absurd)
         return 1;
     for (; at + n < f->n_places; n++) {
         const struct place *p = first + n;
-        if (!p->located || p->whole || p->array != first->array || p->shard != first->shard ||
-            p->offset < end)
+        if (!p->located || p->whole || p->absurd || p->array != first->array ||
+            p->shard != first->shard || p->offset < end)
             break;
         uint64_t gap = p->offset - end, total = p->offset + p->length - first->offset;
         if (gap > JOIN_GAP || total > j->driver->fixed.c.engine.join_bytes ||
@@ -243,6 +253,8 @@ static bool exceeds_ticket(struct job *j)
     for (uint32_t i = 0; i < f->n_places; i++) {
         const struct place *p = &f->places[i];
         uint64_t covered = j->chunks[p->index].stored;
+        if (p->absurd)
+            continue;
         if (p->located && !p->whole && p->length > covered) {
             j->larger_index = p->index;
             j->larger_bytes = p->length;
@@ -441,6 +453,7 @@ static void locate(struct job *j, uint32_t at)
     p->shard = where.shard;
     p->offset = where.offset;
     p->length = where.length;
+    p->absurd = !p->whole && decode_check_size(j, p->index, p->length, NULL) < 0;
 }
 
 /* Ends in requests, or with places that wait for indexes. */

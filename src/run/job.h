@@ -157,6 +157,9 @@ void decode_stored(struct job *j, struct worker *w, uint32_t i, const void *data
 void decode_held(struct job *j, struct worker *w, uint32_t i);
 void decode_missing(struct job *j, struct worker *w, uint32_t i);
 void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_error *why);
+/* HR_EDATA for a stored size that no chunk of the array has: to be asked before anything is read,
+ * or a larger ticket. Touches nothing of the job. */
+int decode_check_size(const struct job *j, uint32_t i, uint64_t stored, struct hr_error *e);
 void decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n); /* for people */
 int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error *e);
 /* What was collected, from the items of the chunk at `items`. */

@@ -177,34 +177,16 @@ static bool too_large(struct job *j, uint32_t i, uint64_t bytes)
     return true;
 }
 
-/* More stored bytes than any encoding of the chunk has: twice the decoded ones, and room for small
- * chunks' headers. */
-static uint64_t absurd_size(const struct codec_chain *chain)
-{
-    return 2 * codec_chain_decoded_size(chain) + (64u << 10);
-}
-
 /* 0, 1 when the ticket is too small, or an error. */
 static int file_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint64_t base,
                       uint64_t n, struct hr_error *e)
 {
     const struct array *x = j->driver->fixed.c.arrays[j->chunks[i].array];
+    TRY(decode_check_size(j, i, n, e));
     if (!x->edges && codec_chain_is_raw(x->chain)) {
-        uint64_t size = codec_chain_decoded_size(x->chain);
-        if (n != size)
-            return error_set(e, HR_EDATA,
-                             "%" PRIu64 " bytes, expected %" PRIu64
-                             " (uncompressed); the array metadata may be stale",
-                             n, size);
-        j->counts.decoded_bytes += size;
+        j->counts.decoded_bytes += n;
         return raw_chunk(j, w, i, fd, base, n, e);
     }
-    if (n > absurd_size(x->chain))
-        return error_set(e, HR_EDATA,
-                         "%" PRIu64 " stored bytes for a chunk of %" PRIu64
-                         " decoded ones: no encoding is that large; the object is damaged, or "
-                         "the array metadata is stale",
-                         n, codec_chain_decoded_size(x->chain));
     if (too_large(j, i, n))
         return 1;
     void *stored = job_compressed(j, j->chunks[i].stored);
@@ -237,10 +219,13 @@ struct object_sink {
     struct job *job;
     uint32_t index;
     bool too_large;
+    struct hr_error refusal; /* of a size that cannot be */
 };
 static void *object_room(void *arg, uint64_t size)
 {
     struct object_sink *o = arg;
+    if (decode_check_size(o->job, o->index, size, &o->refusal) < 0)
+        return NULL;
     o->too_large = too_large(o->job, o->index, size);
     return o->too_large ? NULL : job_compressed(o->job, o->job->chunks[o->index].stored);
 }
@@ -258,8 +243,8 @@ static int read_range(struct job *j, struct worker *w, uint32_t i, const char *k
     if (o.too_large)
         return 1;
     if (rc < 0) {
-        *e = r.error;
-        return rc;
+        *e = o.refusal.code ? o.refusal : r.error;
+        return e->code;
     }
     j->counts.read_bytes += r.size;
     if (rc == STORE_MISSING)

@@ -6,31 +6,7 @@
 #include <strings.h>
 
 #include "base/buf.h"
-
-#define NAME_MAX_COMPARED 32
-
-/* Levenshtein distance of short names. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[NAME_MAX_COMPARED + 1];
-    size_t n = strlen(b);
-    if (n > NAME_MAX_COMPARED || strlen(a) > NAME_MAX_COMPARED)
-        return NAME_MAX_COMPARED;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= n; j++) {
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
+#include "base/distance.h"
 
 static int unknown(const char *name, const char *store, const struct option_spec *specs, size_t n,
                    struct hr_error *e)

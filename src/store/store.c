@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "net/url.h"
@@ -180,6 +181,23 @@ int store_open_file(struct store *s, const char *key, int *fd, uint64_t *size, s
         return error_set(e, HR_EINTERNAL, "%s: not a local store", s->url);
     TRY(check(s, key, (struct store_range){0}, e));
     return s->ops->open_file(s, key, fd, size, e);
+}
+
+int store_expect(struct store *s, const char *key, struct hr_error *e)
+{
+    int fd;
+    uint64_t size;
+    if (!s->ops->local || !key)
+        return 0;
+    int rc = store_open_file(s, key, &fd, &size, e);
+    if (rc == STORE_OK)
+        close(fd);
+    return rc == STORE_MISSING
+               ? error_set(e, HR_ESTORE,
+                           "%s/%s has disappeared since the archive was opened: what is missing "
+                           "now is not taken for fill values",
+                           s->url, key)
+               : rc;
 }
 
 void store_stats_json(struct store *s, void *buf)

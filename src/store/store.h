@@ -80,6 +80,11 @@ void store_cancel(struct store *s, uint64_t ticket);
 bool store_local(const struct store *s);
 int store_open_file(struct store *s, const char *key, int *fd, uint64_t *size, struct hr_error *e);
 
+/* 0 while the object `key` of a local store (or any other store: nothing is asked there) is still
+ * where it was, otherwise an error: to be asked before absence below it is believed. NULL: no
+ * such object. */
+int store_expect(struct store *s, const char *key, struct hr_error *e);
+
 /* Counters for stats: requests, bytes, retries, … as a JSON object appended to `buf` (struct
  * buf). */
 void store_stats_json(struct store *s, void *buf);

@@ -71,7 +71,9 @@ def failures_exit_1_with_a_message(archive):
         (["cat", archive, "odd"], "nobody"),
         (["cat", "--dtype", "int8", "--decode", archive, "ocean/salt"], "float"),
         (["inspect", archive + "/nothing"], archive),
-        (["inspect", archive, "nothing"], "nothing"),
+        (["inspect", archive, "nothing"], 'no array "nothing"; there are "new", '),
+        (["inspect", archive, "ocean/slat"], 'did you mean "ocean/salt"?'),
+        (["cat", archive, "humidity"], 'there are "'),
     ]:
         status, out, err = run(*args)
         assert status == 1 and not out, (args, status, out)
@@ -92,6 +94,26 @@ def wrong_usage_exits_2(archive):
         status, out, err = run(*args)
         assert status == 2 and not out and err, (args, status, out, err)
         assert not args or err.startswith("headrace: "), err
+
+
+def the_right_word_is_suggested(archive):
+    for args, part in [
+        (["inspcet", archive], "did you mean 'inspect'?"),
+        (["humidity"], "'headrace --help' lists them"),
+        (["cat", "--dytpe", "f4", archive], "option '--dytpe' is not known; did you mean --dtype?"),
+        (["cat", "--dytpe=f4", archive], "option '--dytpe' is not known; did you mean --dtype?"),
+        (["inspect", "--jsno", archive], "did you mean --json?"),
+        (["plan", archive, "--allong", "time"], "did you mean --along?"),
+        (["plan", archive, "--unheard-of"], "option '--unheard-of' is not known\n"),
+        (["plan", archive, "--s", "3"], "option '--s' may be --sel or --"),
+        (["cat", "--dtype"], "--dtype lacks its value"),
+        (["plan", "--along"], "--along lacks its value"),
+        (["inspect", "--json=3", archive], "--json takes no value"),
+        (["inspect", "-xj", archive], "option '-x' is not known"),
+        (["cat", "--dtype", "f5", archive], "--dtype f5"),
+    ]:
+        status, out, err = run(*args)
+        assert status == 2 and not out and part in err, (args, status, out, err)
 
 
 def help_and_version_go_to_standard_output(archive):
@@ -144,6 +166,7 @@ def main():
         cat_prints_raw_values,
         failures_exit_1_with_a_message,
         wrong_usage_exits_2,
+        the_right_word_is_suggested,
         help_and_version_go_to_standard_output,
         inspect_draws_a_tree,
         inspect_shows_one_array_in_full,

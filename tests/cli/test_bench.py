@@ -43,8 +43,10 @@ def test_a_pretended_training_step_leaves_less_waiting() -> None:
 
 def test_the_table_is_quiet_about_progress_without_a_terminal() -> None:
     text = good("bench", climate(), *ASKED, "--batch", 4)
-    for label in ("steps", "throughput", "first batch", "waiting", "chunks", "memory"):
+    for label in ("batches", "throughput", "first batch", "waiting", "chunks", "memory"):
         assert f"\n{label:<12}" in "\n" + text
+    seconds, unit = text.splitlines()[0].split(" in ")[1].split()
+    assert float(seconds) > 0 and unit in ("µs", "ms", "s")
 
 
 def test_progress_goes_to_the_terminal_and_results_to_the_pipe() -> None:

@@ -25,12 +25,16 @@ def test_the_demo_leaves_a_page_and_an_exact_proof(tmp_path: Path) -> None:
     done = run("demo", "--dir", tmp_path / "out", "--quick", "--no-browser", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "each exactly once" in " ".join(done.stdout.split())
+    heads = [line.split("  ") for line in done.stdout.splitlines() if "samples/s   " in line]
+    assert [words[-1].strip() for words in heads] == ["peak memory"], "the heads of the summary stand on one line"
+    assert f"{archives.QUICK_STEPS} samples in" in done.stdout, "why the second run has other steps than the first"
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("<section>") == 7 and "color-scheme: light dark" in page
     images = re.findall(r"<img ([^>]*)>", page)
     assert len(images) == 20 and all('alt="' in i and "data:image/png;base64," in i for i in images)
     assert all('aria-label="' in s and 'role="img"' in s for s in re.findall(r"<svg ([^>]*)>", page))
     assert not re.search(r'(?:src|href)="(?!data:)', page), "the page needs nothing else"
+    assert "400\N{NO-BREAK SPACE}MiB = 419\N{NO-BREAK SPACE}MB" in page, "the budget as asked for, and as measured"
     written: list[int] = []
     archives.earth(tmp_path / "out", archives.QUICK_STEPS, written.append)
     assert not written, "archives are kept for the next run"

@@ -26,9 +26,49 @@ def test_the_table_says_what_python_says() -> None:
         assert f"\n{label:<12}" in "\n" + table
     for fact in ("x  (5, 3, 2, 6, 8) float32", "y  (5, 6, 8) float32", "spread, seed 7", "budget 1.0 MB", "ids 2 … 58"):
         assert fact in table
-    python = " ".join(repr(plan).split())
-    assert "spread, seed 7" in python and "variance of batch means" in python
+    assert repr(plan) == table.rstrip("\n")
     assert max(map(len, table.splitlines())) <= 96
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--batch", 8], {"n": 8}),
+        (["--batch", 8, "--shuffle=global"], {"n": 8, "shuffle": "global"}),
+        (["--batch", 5, "--shuffle"], {"n": 5, "shuffle": True}),
+        (["--batch", 1, "--isel", "time=5:6"], {"n": 1}),
+        (
+            ["--global-batch", 8, "--streams", 4, "--shuffle", "--block", 1],
+            {"global_batch": 8, "streams": 4, "block": 1},
+        ),
+    ],
+)
+def test_the_words_are_those_of_python(words: list[object], options: dict[str, object]) -> None:
+    samples = hr.open(climate()).samples(
+        along="time", x=hr.view("t2m", "u10", time=hr.steps(-2, 0), stack="channel"), y=hr.view("t2m", time=hr.steps(1))
+    )
+    if "--isel" in words:
+        samples = samples.isel(time=slice(5, 6))
+    if "--shuffle" in words:
+        options = {**options, "shuffle": True}
+    assert good("plan", climate(), *ASKED, *words).rstrip("\n") == repr(samples.batches(**options).plan())  # type: ignore[arg-type]
+
+
+def test_one_of_each_is_said_as_one() -> None:
+    words = ["--batch", 1, "--shuffle", "--isel", "time=5:6"]
+    table = good("plan", climate(), "--along", "time", "--view", "x=t2m", *words)
+    for part in ("1 along time, id 5\n", "1 an epoch, of 1 row;", "one block of 15 chunk cells", " 1 chunk an epoch",
+                 "the sample takes", "first batch 1 chunk,", "up to 1 batch open"):  # fmt: skip
+        assert part in table
+    assert "warning" not in table
+
+
+def test_advice_can_be_followed() -> None:
+    """What is to be typed is accepted, and the advice is gone then."""
+    words = ["--along", "time", "--view", "x=t2m;time=-1,0", "--batch", 4, "--shuffle", "--memory", "100kB"]
+    advice = json.loads(good("plan", climate(), *words, "--json"))["advice"]
+    memory = next(a for a in advice if "memory=" in a).split('memory="')[1].split('"')[0]
+    assert json.loads(good("plan", climate(), *words[:-1], memory, "--json"))["advice"] == []
 
 
 def test_no_chunk_is_fetched(tmp_path: Path) -> None:

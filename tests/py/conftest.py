@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +53,20 @@ def climate(tmp_path: Path) -> str:
     write(root, "lat", np.linspace(90, -90, 6).astype("f4"), (6,), ("lat",))
     write(root, "level", np.array([500, 850, 1000], "i4"), (3,), ("level",))
     return str(path)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def served(climate: str) -> Iterator[str]:
+    """The URL of a web server with the climate archive."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=climate)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 @pytest.fixture

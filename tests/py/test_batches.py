@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -186,16 +187,23 @@ def test_a_window_longer_than_the_axis_is_refused_at_once(climate: str) -> None:
         hr.open(climate).samples(along="time", x=hr.view("t2m", time=hr.steps(-200, 0)))
 
 
-def test_an_absurdly_large_chunk_is_masked_like_any_damaged_one(climate: str) -> None:
-    import pathlib
-
+@pytest.mark.parametrize("remote", [False, True], ids=["directory", "http"])
+def test_an_absurdly_large_chunk_is_masked_like_any_damaged_one(climate: str, served: str, remote: bool) -> None:
     chunk = pathlib.Path(climate) / "t2m" / "c" / "1" / "0" / "0"
-    chunk.write_bytes(chunk.read_bytes() + bytes(200_000))
-    samples = hr.open(climate).samples(along="time", x="t2m")
+    chunk.write_bytes(chunk.read_bytes() + bytes(2_000_000))
+    samples = hr.open(served if remote else climate).samples(along="time", x="t2m")
     with pytest.raises(hr.DataError, match="t2m/c/1/0/0"):
-        for _ in samples.batches(4):
+        for _ in samples.batches(4, memory="1MiB"):
             pass
-    assert [b.valid.numpy().all() for b in samples.batches(4, on_error="mask")][:3] == [True, False, True]
+    masked = samples.batches(4, on_error="mask", memory="1MiB")
+    assert [b.valid.numpy().all() for b in masked][:3] == [True, False, True]
+
+
+def test_what_fits_is_fetched_once_over_a_network_and_twice_from_a_directory(climate: str, served: str) -> None:
+    for url, reads in ((served, [15, 15, 15]), (climate, [15, 30, 30])):
+        loader = hr.open(url).samples(along="time", x="t2m").batches(4, shuffle=True)
+        seen = [(sum(1 for _ in loader), loader.stats()["chunks"]["read"]) for _ in range(3)]
+        assert seen == [(15, n) for n in reads]
 
 
 @pytest.mark.parametrize(

@@ -106,3 +106,13 @@ def test_two_live_iterators_are_an_error(climate: str) -> None:
         iter(loader)
     first.close()
     assert next(iter(loader)).epoch == 1
+
+
+def test_a_state_of_the_last_batch_names_the_next_epoch(climate: str) -> None:
+    loader = hr.open(climate).samples(along="time", x="t2m").batches(8, shuffle=True, seed=3)
+    for _ in range(2):
+        for batch in loader:
+            state = loader.state_dict()
+            assert state["epoch"] == batch.epoch + (batch.step == len(loader) - 1)
+        assert (state["epoch"], state["position"]) == (batch.epoch + 1, 0)
+        assert loader.state_dict() == state

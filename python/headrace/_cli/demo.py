@@ -21,8 +21,8 @@ from headrace._format import size
 if TYPE_CHECKING:
     from typing import Any
 
-BUDGET = "384MiB"
-BUDGET_BYTES = 384 * 2**20
+BUDGET = "400MiB"
+BUDGET_BYTES = 400 * 2**20
 PROGRAM = f"""import headrace as hr
 
 earth = hr.open("earth.zarr")          # or "http://127.0.0.1:…/earth.zarr"
@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     paths = _archives(folder, archives.QUICK_STEPS if options.quick else archives.STEPS, console)
     _head(console, 2, f"Shuffled batches within {BUDGET}")
     runs = _stream(paths["earth"], 1 if options.quick else 2, console)
-    _head(console, 3, "Killed in mid-epoch, resumed on two processes")
+    _head(console, 3, "Another run, killed in mid-epoch, resumed on two processes")
     facts = _prove(folder, paths["earth"], options.quick, console)
     _head(console, 4, "What came of it")
     target = folder / "index.html"
@@ -131,6 +131,9 @@ def _stream(earth: Path, epochs: int, console: Console) -> list[Run]:
 
 def _prove(folder: Path, earth: Path, quick: bool, console: Console) -> dict[str, Any]:
     proof = Proof(folder, earth, quick)
+    console.print(
+        f"  single steps of t2m, remainder pad: {proof.samples:,} samples in {proof.steps} steps, none left out"
+    )
     with progress_bar(console) as progress:
         task = progress.add_task("in one process", total=proof.steps)
         proof.kill(lambda done: progress.update(task, completed=done))
@@ -142,8 +145,8 @@ def _prove(folder: Path, earth: Path, quick: bool, console: Console) -> dict[str
 def _summary(runs: list[Run], facts: dict[str, Any], console: Console) -> None:
     table = Table(box=None, padding=(0, 1, 0, 2))
     table.add_column("", no_wrap=True)
-    for title in ("samples/s", "into tensors", "first batch", f"peak of {BUDGET}"):
-        table.add_column(title, justify="right")
+    for title in ("samples/s", "into tensors", "first batch", "peak memory"):
+        table.add_column(title, justify="right", no_wrap=True)
     for run in runs:
         figures = (
             f"{run.samples_per_second:,.0f}",

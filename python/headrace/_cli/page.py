@@ -13,7 +13,7 @@ import headrace as hr
 from headrace._cli import archives
 from headrace._cli.pictures import SIGNED, WARM, Chart, image, label, paint, svg, ticks
 from headrace._cli.resume import is_exact
-from headrace._cli.stream import Run
+from headrace._cli.stream import FIRST_ROWS, Run
 from headrace._format import count, size
 from headrace._report import plan_html
 
@@ -46,7 +46,7 @@ def climate_batch(path: Path) -> str:
             field, year = now[row, place], years[row]
             change = float((then[row, place] - field).mean())
             says = f"Air temperature of North America, {year}, {scenario}: {field.min():.0f} to {field.max():.0f} K"
-            caption = f"{scenario} {year}, then {change:+.1f} K"
+            caption = f"{scenario} {year}, then {change:+.1f} K".replace("-", "−")
             pictures.append(image(paint(field[::-1], 257, 306), says, caption))
     return f'<div class="strip six pixels">{"".join(pictures)}</div>' + _scale(257, 306, "K", WARM)
 
@@ -55,7 +55,7 @@ def earth_batch(run: Run) -> str:
     """The first rows of the first batch that was streamed."""
     pictures = []
     for place, (name, low, high, colours) in enumerate((("t2m", 225, 312, WARM), ("u10", -24, 24, SIGNED))):
-        for row, i in enumerate(run.ids[0][:4]):
+        for row, i in enumerate(run.ids[0][:FIRST_ROWS]):
             says = f"{name} of the whole Earth at time step {i}"
             field = run.first["x"][row, -1, place]
             pictures.append(image(paint(field, low, high, colours), says, f"{name}, sample {i}"))
@@ -109,9 +109,9 @@ def batch_means(ids: list[list[int]], samples: int) -> str:
     chart = Chart(560, 300, (0, len(means)), (0.5 - 4.2 * sigma, 0.5 + 4.2 * sigma))
     chart.band(0.5 - sigma, 0.5 + sigma, "band")
     chart.line(np.arange(len(means)) + 0.5, means, "accent")
-    chart.note(len(means) * 0.99, 0.5 + 1.08 * sigma, "±1σ of independent draws", "end")
+    chart.note(len(means) * 0.99, 0.5 + 2.15 * sigma, "band: ±1σ of independent draws", "end")
     ratio = float(np.mean((means - 0.5) ** 2) / sigma**2)
-    y_ticks = [(0.5 + k * sigma, f"{k:+d}σ" if k else "½") for k in (-4, -2, 0, 2, 4)]
+    y_ticks = [(0.5 + k * sigma, f"{k:+d}σ" if k else "middle") for k in (-4, -2, 0, 2, 4)]
     says = f"Mean position of each batch: its variance is {ratio:.2f} times that of independent draws"
     title = f"mean position of a batch: variance {ratio:.2f} × independent draws"
     return chart.draw("step of the epoch", title, ticks(len(means)), y_ticks, says)
@@ -124,16 +124,29 @@ def _smooth(run: Run, window: float) -> tuple[Any, Any]:
     return at, (np.interp(at, times, total) - np.interp(at - window, times, total)) / window
 
 
+def _name_curves(chart: Chart, ends: list[tuple[float, float, str]], top: float) -> None:
+    """Names at the ends of curves (x, y, name), over all of them: the lowest below its curve, the others above."""
+    lowest = min(y for _, y, _ in ends)
+    for x, y, name in ends:
+        chart.note(x, y - 0.07 * top if y == lowest else y + 0.04 * top, name, "end", "")
+
+
 def throughput(runs: list[Run]) -> str:
     longest = max(run.seconds for run in runs)
     curves = [_smooth(run, longest / 12) for run in runs]
     top = max(float(rate.max()) for _, rate in curves) * 1.12
     chart = Chart(560, 260, (0, longest), (0, top))
-    for run, (at, rate), kind in zip(runs, curves, ("accent", "second")):
+    for (at, rate), kind in zip(curves, ("accent", "second")):
         chart.line(at, rate, kind)
-        chart.note(float(at[-1]), float(rate[-1]) + top * 0.04, run.where, "end", "")
+    ends = [(float(at[-1]), float(rate[-1]), run.where) for run, (at, rate) in zip(runs, curves)]
+    _name_curves(chart, ends, top)
     says = "; ".join(f"{run.where}: {run.samples_per_second:,.0f} samples a second" for run in runs)
     return chart.draw("seconds", "samples a second", ticks(longest), ticks(top), says)
+
+
+def _binary(budget: int) -> str:
+    """A budget as it was asked for, and in the unit of the figures beside it."""
+    return f"{budget / 2**20:g} MiB = {size(budget)}".replace(" M", "\N{NO-BREAK SPACE}M")
 
 
 def memory(runs: list[Run], budget: int) -> str:
@@ -141,9 +154,9 @@ def memory(runs: list[Run], budget: int) -> str:
     chart = Chart(560, 260, (0, longest), (0, top))
     for run, kind in zip(runs, ("accent", "second")):
         chart.line(run.times, run.memory, kind)
-        chart.note(run.times[-1], run.memory[-1] + top * 0.03, run.where, "end", "")
+    _name_curves(chart, [(run.times[-1], run.memory[-1], run.where) for run in runs], top)
     chart.line((0, longest), (budget, budget), "limit")
-    chart.note(0.02 * longest, budget + top * 0.03, f"budget {size(budget)}")
+    chart.note(0.02 * longest, budget + top * 0.03, f"budget {_binary(budget)}")
     says = (
         f"Resident memory above the idle process stays below the budget of {size(budget)}"
         if all(max(run.memory) <= budget for run in runs)
@@ -183,7 +196,7 @@ def _cards(runs: list[Run], facts: dict[str, Any], budget: int) -> str:
     ]
     peak = max(max(run.memory) for run in runs)
     kind = "good" if peak <= budget else "bad"
-    cards.append(_card(size(peak), f"peak memory, of a budget of {size(budget)}", kind))
+    cards.append(_card(size(peak), f"peak memory, budget {_binary(budget)}", kind))
     exact = is_exact(facts)
     words = f"{facts['distinct']:,} of {facts['samples']:,} samples across a kill, each once"
     cards.append(_card("exact" if exact else "NOT exact", words, "good" if exact else "bad"))
@@ -214,6 +227,7 @@ def _section(title: str, words: str, *rest: str) -> str:
 def _resume_words(facts: dict[str, Any]) -> str:
     same = "the same as" if facts["same_batches"] else "<b>not the same as</b>"
     return (
+        "A run over single steps of t2m, which has no windows and pads its last batch, so that every sample counts. "
         f"One process streamed the archive and was killed without warning. {facts['ranks_after']} processes went on "
         f"from its last state, {facts['state_bytes']} bytes. Together they delivered {count(facts['delivered'])} "
         f"samples, {count(facts['distinct'])} different ones, of an epoch of {count(facts['samples'])}; every "
@@ -226,9 +240,9 @@ def _sections(paths: dict[str, Path], runs: list[Run], facts: dict[str, Any], bu
     return [
         _section(
             "A batch of real climate",
-            "Air temperature over North America, from two runs of a climate model. A sample is a year in both; "
-            f"its target, the same {AHEAD} years later: below each, how much warmer that is. One shuffled batch of "
-            "six, sorted by year here.",
+            "Air temperature over North America, from two runs of a climate model, the same one up to 1999 and two "
+            f"scenarios after that. A sample is a year in both; its target, the same {AHEAD} years later: below each, "
+            "how much warmer that is. One shuffled batch of six, sorted by year here.",
             climate_batch(paths["climate"]),
         ),
         _section(
@@ -253,7 +267,8 @@ def _sections(paths: dict[str, Path], runs: list[Run], facts: dict[str, Any], bu
         ),
         _section(
             "Throughput and memory",
-            "The consumer does nothing with the batches but let go of them.",
+            "The consumer does nothing with the batches but let go of them. The first run, of local files, also "
+            "waits for memory that this process has not touched before.",
             _runs_table(runs),
             f'<div class="strip two wide">{throughput(runs)}{memory(runs, budget)}</div>',
         ),

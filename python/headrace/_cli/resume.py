@@ -57,6 +57,7 @@ class Proof:
         self.folder, self.archive = folder, str(archive)
         self.whole = [sorted(self._ids(b)) for b in loader_of(self.archive, 0, 1)]
         self.steps = len(self.whole)
+        self.samples = sum(map(len, self.whole))
         self.killed_at = self.steps * 2 // 5
         self.seconds = (1.6 if quick else 3.0) / self.steps  # a step: long enough for the kill to fall in mid-epoch
         self.state: dict[str, Any] = {}
@@ -119,7 +120,7 @@ class Proof:
             "before": len(self.before),
             "after": len(self.after),
             "ranks_after": RANKS_AFTER,
-            "samples": sum(map(len, self.whole)),
+            "samples": self.samples,
             "delivered": len(delivered),
             "distinct": len(set(delivered)),
             "same_batches": self.before + self.after == self.whole,

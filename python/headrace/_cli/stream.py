@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import headrace as hr
 
 
+FIRST_ROWS = 4  # few, because this copy counts as memory of the run
+
+
 @dataclass
 class Run:
     """What streaming came to. Series have one entry per step."""
@@ -33,7 +36,7 @@ class Run:
     memory: list[int] = field(default_factory=list)  # resident bytes above those before the loader was opened
     rows: list[int] = field(default_factory=list)
     ids: list[list[int]] = field(default_factory=list)  # of the first epoch
-    first: dict[str, Any] = field(default_factory=dict)  # the first batch, as numpy
+    first: dict[str, Any] = field(default_factory=dict)  # the first rows of the first batch, as numpy
     plan: dict[str, Any] = field(default_factory=dict)
     stats: dict[str, Any] = field(default_factory=dict)
 
@@ -78,7 +81,7 @@ def stream(loader: hr.Loader, run: Run, epochs: int, idle: int, console: Console
                 now = time.perf_counter()
                 if not run.times:
                     run.first_batch = now - start
-                    run.first = {name: array.copy() for name, array in batch.numpy().items()}
+                    run.first = {name: array[:FIRST_ROWS].copy() for name, array in batch.numpy().items()}
                 run.times.append(now - start)
                 run.memory.append(max(0, resident() - idle))
                 run.rows.append(len(batch))

@@ -1,5 +1,6 @@
 /* The opened archive: what its report says, threads that share it, processes that are forked from it. */
 #include "api/archive.h"
+#include "base/buf.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -37,6 +38,29 @@ static struct hr_archive *open_archive(void)
     if (hr_open("memory://archive", NULL, &a, &e) < 0)
         printf("# %s\n", e.text);
     return a;
+}
+
+static void one_array_is_the_same_node_as_in_the_whole_report(void)
+{
+    struct hr_archive *a = open_archive();
+    char *all = NULL, *one = NULL;
+    if (check(a != NULL)) {
+        check_eq(hr_archive_array_json(a, "/ocean/salt/", &one, &e), 0);
+        check_eq(hr_archive_json(a, &all, &e), 0);
+        check(one && all && strstr(all, one));
+        hr_free(one);
+        one = NULL;
+        check_eq(hr_archive_array_json(a, "bad", &one, &e), 0); /* its problem is a member */
+        check(one && strstr(one, "q9"));
+        hr_free(one);
+        one = NULL;
+        check_eq(hr_archive_array_json(a, "ocean/slat", &one, &e), HR_ENOENT);
+        check_has(e.text, "did you mean \"ocean/salt\"");
+        check_eq(hr_archive_array_json(a, NULL, &one, &e), HR_EINVAL);
+    }
+    hr_free(one);
+    hr_free(all);
+    hr_archive_unref(a);
 }
 
 static void the_report_is_json_in_order_of_path(void)
@@ -139,12 +163,86 @@ static void a_forked_child_is_told_to_open_it_again(void)
     hr_archive_unref(a);
 }
 
+/* Compared with each other or looked up one by one, 4 · 10^5 of them are 10^11 steps: minutes. */
+static void time_goes_with_the_number_of_attributes(void)
+{
+    enum { N = 400000 };
+    struct hr_archive *a = NULL;
+    struct buf doc;
+    char *text = NULL;
+    buf_init(&doc);
+    for (int i = 0; i < N; i++)
+        buf_printf(&doc, "%c\"key_%d\": %d", i ? ',' : '{', i, i);
+    buf_puts(&doc, "}");
+    memory_put("many", ".zgroup", "{\"zarr_format\": 2}", 18, NULL);
+    memory_put("many", ".zattrs", doc.data, doc.size, NULL);
+    memory_put("many", "x/.zarray", V2("[4]", "[2]", "\"<f4\""),
+               strlen(V2("[4]", "[2]", "\"<f4\"")), NULL);
+    memory_put("many", "x/.zattrs", doc.data, doc.size, NULL);
+    buf_dispose(&doc);
+    if (check(hr_open("memory://many", NULL, &a, &e) == 0) &&
+        check(hr_archive_json(a, &text, &e) == 0)) {
+        char *at = text;
+        int copies = 0;
+        for (; (at = strstr(at, "\"key_399999\": 399999")); at++)
+            copies++;
+        check_eq(copies, 3); /* of the root, of the root as a node, of x */
+    }
+    hr_free(text);
+    hr_archive_unref(a);
+    memory_drop("many");
+}
+
+static void asking_again_for_an_array_costs_no_memory(void)
+{
+    struct hr_archive *a = open_archive();
+    const struct array *x = NULL;
+    check(archive_array(a, "ocean/salt", &x, &e) == 0);
+    uint64_t before = mem_live();
+    int failed = 0;
+    for (int i = 0; i < 1000; i++)
+        failed += archive_array(a, "/ocean/salt/", &x, &e) < 0;
+    check_eq(failed, 0);
+    check_eq(mem_live(), before);
+    hr_archive_unref(a);
+}
+
+static void metadata_nested_or_sized_beyond_reason_is_refused(void)
+{
+    enum { DEEP = 10000, LARGE = 100000000 };
+    struct hr_archive *a = NULL;
+    struct buf doc;
+    buf_init(&doc);
+    buf_puts(&doc, "{\"a\":");
+    for (int i = 0; i < DEEP; i++)
+        buf_puts(&doc, i % 2 ? "[" : "{\"a\":");
+    memory_put("deep", ".zgroup", "{\"zarr_format\": 2}", 18, NULL);
+    memory_put("deep", ".zattrs", doc.data, doc.size, NULL);
+    check_eq(hr_open("memory://deep", NULL, &a, &e), HR_EFORMAT);
+    check_has(e.text, "nested deeper than 128 levels");
+    memory_drop("deep");
+    buf_clear(&doc);
+    if (check(buf_reserve(&doc, LARGE) == 0)) {
+        memset(doc.data, ' ', LARGE);
+        memory_put("large", ".zgroup", "{\"zarr_format\": 2}", 18, NULL);
+        memory_put("large", ".zattrs", doc.data, LARGE, NULL);
+        check_eq(hr_open("memory://large", NULL, &a, &e), HR_EUNSUPPORTED);
+        check_has(e.text, "100.0 MB");
+        memory_drop("large");
+    }
+    buf_dispose(&doc);
+}
+
 int main(void)
 {
     put_all();
     RUN(the_report_is_json_in_order_of_path);
+    RUN(one_array_is_the_same_node_as_in_the_whole_report);
     RUN(using_a_bad_array_is_the_error);
     RUN(what_cannot_be_opened_says_why);
+    RUN(time_goes_with_the_number_of_attributes);
+    RUN(asking_again_for_an_array_costs_no_memory);
+    RUN(metadata_nested_or_sized_beyond_reason_is_refused);
     RUN(threads_share_an_archive);
     RUN(a_forked_child_is_told_to_open_it_again);
     memory_drop("archive");

@@ -19,6 +19,27 @@ static const char *nearest(const char *wanted, const char *const *names)
 }
 #define NEAREST(wanted, ...) nearest(wanted, (const char *const[]){__VA_ARGS__, NULL})
 
+static void without_a_near_one_the_first_by_alphabet_are_named(void)
+{
+    static const char *const names[] = {"u10", "lat", "t2m", "lat", "lon", "time", "a"};
+    struct near x;
+    struct buf b;
+    near_init(&x, "humidity");
+    buf_init(&b);
+    near_others(&x, &b);
+    check_eq(b.size, 0);
+    for (int i = 0; i < 3; i++)
+        near_offer(&x, names[i]);
+    near_others(&x, &b);
+    check_str(b.data, "\"lat\", \"t2m\", \"u10\"");
+    for (int i = 3; i < 7; i++)
+        near_offer(&x, names[i]);
+    b.size = 0;
+    near_others(&x, &b);
+    check_str(b.data, "\"a\", \"lat\", \"lon\", …");
+    buf_dispose(&b);
+}
+
 static void slips_of_the_finger_are_near(void)
 {
     check_str(NEAREST("tempreature", "pressure", "temperature"), "\"temperature\"");
@@ -46,6 +67,7 @@ static void the_nearest_three_are_named_in_order(void)
 
 int main(void)
 {
+    RUN(without_a_near_one_the_first_by_alphabet_are_named);
     RUN(slips_of_the_finger_are_near);
     RUN(other_words_are_not);
     RUN(the_nearest_three_are_named_in_order);

@@ -303,7 +303,12 @@ static void warnings_come_with_numbers(void)
     check_has(plan_warning(p, 0), "leaves 28 of 100 samples out");
     check_has(plan_warning(p, 1),
               "10 blocks of about 10 samples for 2 streams are 5.0 a stream, fewer than spread=16");
+    check_has(plan_warning(p, 1), "fewer streams mix more");
     check(!plan_warning(p, 2));
+    plan_unref(p);
+    s.config.world = 2;
+    p = setup_plan(&s);
+    check(!strstr(plan_warning(p, 1), "fewer streams"));
     plan_unref(p);
     setup_rows(&s, 10000, 10);
     s.config.rows = 10;
@@ -314,6 +319,32 @@ static void warnings_come_with_numbers(void)
     p = setup_plan(&s);
     check_has(plan_warning(p, 0), "10 of 1000 blocks");
     plan_unref(p);
+}
+
+/* Few blocks are nothing to warn of where one stream has all of them open anyway; and words follow their numbers. */
+static void one_of_each_is_said_as_one(void)
+{
+    struct setup s;
+    struct plan *p;
+    struct hr_error e;
+    setup_rows(&s, 50, 10);
+    s.config.rows = 5;
+    p = setup_plan(&s);
+    check(!plan_warning(p, 0));
+    plan_unref(p);
+    s.config.shuffle = HR_SHUFFLE_GLOBAL;
+    setup_rows(&s, 1, 10);
+    s.config.rows = 1;
+    p = setup_plan(&s);
+    check(!plan_warning(p, 0));
+    plan_unref(p);
+    s.config.rows = 2;
+    check_eq(plan_open(&s.config, &p, &e), HR_EINVAL);
+    check_has(e.text, "the 1 row that 1 sample gives on 1 stream: use at most 1");
+    s.config.world = 2;
+    s.config.rows = 1;
+    check_eq(plan_open(&s.config, &p, &e), HR_EINVAL);
+    check_has(e.text, "1 sample does not fill 2 streams");
 }
 
 static void a_plan_outlives_the_tables_it_was_made_from(void)
@@ -456,6 +487,7 @@ int main(void)
     RUN(refusals_name_what_fits);
     RUN(empty_splits_are_refused);
     RUN(warnings_come_with_numbers);
+    RUN(one_of_each_is_said_as_one);
     RUN(a_plan_outlives_the_tables_it_was_made_from);
     RUN(large_archives_need_no_table);
     RUN(fingerprints_survive_a_growing_archive);
