@@ -345,6 +345,7 @@ def test_closing_while_threads_wait(climate: str) -> None:
 
 STALLED = """
 import headrace as hr, http.server, os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the parent ignores it
 class Stall(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         if '/c/' in self.path: time.sleep(60)

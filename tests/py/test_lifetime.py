@@ -96,7 +96,8 @@ def test_a_forked_child_is_told_and_can_open_its_own(climate: str) -> None:
 
 def test_ctrl_c_returns_at_once(tmp_path: object) -> None:
     program = """
-import headrace as hr, http.server, threading, time, sys
+import headrace as hr, http.server, signal, threading, time, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the parent ignores it
 class Stall(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path.endswith('zarr.json') and 'x/' in self.path:
