@@ -6,6 +6,7 @@ it. Debian: ceph-mon, ceph-osd, radosgw. Starts in about two seconds.
 
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -83,9 +84,15 @@ def missing():
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below the ports that the kernel gives to outgoing connections, so that none of these takes it meanwhile."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 class Gateway:
