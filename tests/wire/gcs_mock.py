@@ -40,6 +40,7 @@ import s3_mock
 from s3_mock import Refused
 
 SCOPES = ("https://www.googleapis.com/auth/devstorage.read_only", "https://www.googleapis.com/auth/cloud-platform")
+GOOGLE = "https://oauth2.googleapis.com/token"  # as an audience, what google-auth says to every endpoint
 EMAIL, KEY_ID = "robot@mine-1.iam.gserviceaccount.com", "0123abcd"
 USER = {
     "type": "authorized_user",
@@ -108,7 +109,7 @@ def unbase64(text):
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def read_jwt(token, audience):
+def read_jwt(token, *audiences):
     """The claims, or ValueError."""
     head, claims, signature = token.split(".")
     if not key.verify(unbase64(signature), f"{head}.{claims}".encode()):
@@ -117,7 +118,7 @@ def read_jwt(token, audience):
     now = time.time()
     if (head.get("alg"), head.get("kid")) != ("RS256", KEY_ID):
         raise ValueError("header")
-    if claims["iss"] != EMAIL or claims.get("sub", EMAIL) != EMAIL or claims.get("aud") != audience:
+    if claims["iss"] != EMAIL or claims.get("sub", EMAIL) != EMAIL or claims.get("aud") not in audiences:
         raise ValueError("claims")
     if not claims["iat"] <= now < claims["exp"] <= claims["iat"] + 3600:
         raise ValueError("times")
@@ -168,7 +169,7 @@ class Handler(s3_mock.Handler):
         try:
             if form["grant_type"] != "urn:ietf:params:oauth:grant-type:jwt-bearer":
                 raise ValueError("grant_type")
-            read_jwt(form["assertion"], url)
+            read_jwt(form["assertion"], url, GOOGLE)
         except (ValueError, KeyError) as e:
             return self.json(400, {"error": "invalid_grant", "error_description": f"Invalid JWT: {e}"})
         return self.json(200, give("exchanged", self.life()))
@@ -187,7 +188,7 @@ class Handler(s3_mock.Handler):
             return self.json(200, give("machine", self.life()), **flavor)
         if self.path.partition("?")[0].endswith("/default/"):
             return self.json(200, {"aliases": ["default"], "email": EMAIL, "scopes": list(SCOPES)}, **flavor)
-        return self.reply(200, "", flavor)
+        return self.reply(200 if self.path == "/" else 404, "", {"Content-Type": "text/plain", **flavor})
 
     def who(self):
         """The account behind the request; None: nobody."""
@@ -304,11 +305,7 @@ class Handler(s3_mock.Handler):
         _, self.bucket, *rest = path.split("/", 2)
         name = rest[0] if rest else ""
         if self.bucket == "_sa":
-            uri = (
-                "https://oauth2.googleapis.com/token"
-                if name == "google"
-                else name and f"http://{self.headers['Host']}/{name}"
-            )
+            uri = GOOGLE if name == "google" else name and f"http://{self.headers['Host']}/{name}"
             return self.json(200, service_account(uri))
         if self.bucket == "_count":
             return self.reply(200, str(counts.get(name, 0)))
