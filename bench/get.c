@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "base/thread.h"
 #include "net/net.h"
 #include "store/store.h"
@@ -270,6 +271,7 @@ int main(int argc, char **argv)
                      "[--largest BYTES] [--buffer BYTES] [--ca FILE] FILE");
     read_urls(&g, argv[optind]);
     g.buffers = calloc(g.in_flight, g.largest);
+    memset(g.buffers, 1, g.in_flight * g.largest); /* their pages are there before the first round */
     CURLM *multi = NULL;
     struct slot *slots = NULL;
     struct reads reads;
@@ -291,7 +293,13 @@ int main(int argc, char **argv)
                through_store ? "store" : "bare", g.in_flight, g.n, (unsigned long long)g.bytes,
                seconds, cpu_seconds() - cpu);
     }
-    if (through_store)
+    if (through_store) {
+        struct buf stats;
+        buf_init(&stats);
+        store_stats_json(reads.store, &stats);
+        fprintf(stderr, "%s\n", stats.data);
+        buf_dispose(&stats);
         store_unref(reads.store);
+    }
     return 0;
 }

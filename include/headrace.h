@@ -20,7 +20,8 @@
  * Threads: archives and frozen samples may be used from any thread; a loader by one thread at a time, except
  *   hr_loader_close, _steps, _plan_json and _stats_json, which may be called from any thread at any time; a batch by many.
  * Fork: in a forked child every existing object answers HR_EFORK; new ones can be opened.
- * The library never prints, exits or aborts; log lines are collected by hr_log_next. */
+ * The library never exits or aborts, and never prints, but for each request over a network where the
+ * environment says HEADRACE_LOG=debug; log lines are collected by hr_log_next. */
 #ifndef HEADRACE_H
 #define HEADRACE_H
 #include <stddef.h>

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "net/net.h"
@@ -25,6 +26,7 @@ static struct {
     struct workers *workers;
     struct net *net;
     unsigned worker_users, net_users;
+    bool debug;           /* written while there is no network thread */
     struct log_line *log; /* a ring of LOG_LINES, made at the first line */
     unsigned log_first, log_n, log_lost;
 } runtime = {.mutex = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
@@ -140,10 +142,26 @@ void runtime_workers_done(void)
     workers_unref(last);
 }
 
+/* HEADRACE_LOG=debug: each request, on standard error, since the log's ring would lose most. A line
+ * is one write, so that threads and processes do not mix theirs. */
+static bool debug_wanted(void)
+{
+    const char *s = getenv("HEADRACE_LOG");
+    return s && !strcmp(s, "debug");
+}
+
 static void net_log(void *arg, int level, const char *text)
 {
     (void)arg;
-    runtime_log(level, text);
+    if (level > NET_TRACE || !runtime.debug) {
+        runtime_log(level, text);
+        return;
+    }
+    char line[640];
+    int n = snprintf(line, sizeof line, "headrace: %s\n", text);
+    size_t size = n < (int)sizeof line ? (size_t)n : sizeof line - 1;
+    line[size - 1] = '\n';
+    (void)!write(STDERR_FILENO, line, size);
 }
 
 int runtime_net(struct net **out, struct hr_error *e)
@@ -152,7 +170,9 @@ int runtime_net(struct net **out, struct hr_error *e)
     int rc = 0;
     pthread_mutex_lock(&runtime.mutex);
     if (!runtime.net) {
-        struct net_options o = {.threads = runtime.net_wanted, .log = net_log};
+        runtime.debug = debug_wanted();
+        struct net_options o = {
+            .threads = runtime.net_wanted, .log = net_log, .trace = runtime.debug};
         runtime.net = net_new(&o, e);
         rc = runtime.net ? 0 : e && e->code ? e->code : HR_ENOMEM;
     }

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "net/judge.h"
 #include "net/split.h"
-#include "net/url.h"
 
 #define SPOOL_MAX       (64u << 20) /* a chunked whole object: metadata, never so large */
 #define ERROR_DRAIN_MAX (256u << 10)
@@ -30,11 +30,12 @@ void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, 
     va_end(args);
 }
 
-/* On a connection that was used before, an answer that would be an error may be the stray end of
- * another (probe.h): it counts only when a fresh connection repeats it. */
+/* An answer that would be an error may be the stray end of another on a kept connection (probe.h),
+ * or come from something between us and the store: it counts only when a fresh connection repeats
+ * it. */
 static bool doubtful(struct transfer *t, const char *why)
 {
-    if (!easy_reused(t->now.easy))
+    if (!easy_reused(t->now.easy) && t->retry.wrong)
         return false;
     transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
     return true;
@@ -46,9 +47,10 @@ static bool refuse(struct transfer *t, const char *why)
     return false;
 }
 
-static bool changed(struct transfer *t)
+bool body_changed(struct transfer *t)
 {
-    if (doubtful(t, "another version of the object"))
+    /* Only a stray answer: read anew, the other version would look whole. */
+    if (easy_reused(t->now.easy) && doubtful(t, "another version of the object"))
         return false;
     transfer_fault(
         t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
@@ -57,7 +59,7 @@ static bool changed(struct transfer *t)
     return false;
 }
 
-static bool pinned(struct transfer *t, struct pin *pin)
+bool body_pinned(struct transfer *t, struct pin *pin)
 {
     struct net_client *c = t->lane->client;
     pthread_mutex_lock(&c->synced.lock);
@@ -75,7 +77,7 @@ static bool same_version(struct transfer *t)
     const struct slice *s = &t->now.slice;
     uint64_t etag = r->has_etag ? r->etag_hash : 0;
     struct pin pin;
-    if (pinned(t, &pin) && !pin_matches(&pin, etag, s->total))
+    if (body_pinned(t, &pin) && !pin_matches(&pin, etag, s->total))
         return false;
     if (t->now.resumed && (!etag || etag != t->object.etag_hash))
         return false;
@@ -127,7 +129,7 @@ static bool content_head(struct transfer *t)
         return false;
     case SLICE_SHORT:
         if (t->object.sized)
-            return changed(t);
+            return body_changed(t);
         if (doubtful(t, why))
             return false;
         t->object.total = t->now.reply.has_total ? t->now.reply.total : 0;
@@ -144,7 +146,7 @@ static bool content_head(struct transfer *t)
         return false;
     }
     if (!same_version(t))
-        return changed(t);
+        return body_changed(t);
     if (t->now.want.kind != WANT_WHOLE && t->now.reply.status == 200)
         note_ignored_range(t);
     if (!t->object.got)
@@ -259,7 +261,7 @@ static void spool_end(struct transfer *t)
 {
     struct buf *body = &t->now.easy->body;
     if (t->object.sized && t->object.size != body->size) {
-        changed(t);
+        body_changed(t);
         return;
     }
     t->object.total = t->object.size = t->object.got = body->size;
@@ -271,142 +273,18 @@ static void spool_end(struct transfer *t)
     delivered(t);
 }
 
-static const char *status_text(int status)
-{
-    switch (status) {
-    case 400:
-        return " Bad Request";
-    case 401:
-        return " Unauthorized: the store wants credentials";
-    case 403:
-        return " Forbidden: the credentials do not suffice, or the link has expired";
-    case 429:
-        return " Too Many Requests";
-    case 500:
-        return " Internal Server Error";
-    case 503:
-        return " Service Unavailable";
-    default:
-        return "";
-    }
-}
-
-static void say_status(struct transfer *t, enum outcome o, enum cause c, const struct net_saying *s)
-{
-    int status = t->now.reply.status;
-    transfer_fault(t, o, c, HR_ESTORE, "status %d%s%s%s%s", status,
-                   *s->code ? " " : status_text(status), s->code, s->hint ? "; " : "",
-                   s->hint ? s->hint : "");
-}
-
-static void status_end(struct transfer *t)
-{
-    const struct net_config *c = &t->lane->client->config;
-    const struct reply *r = &t->now.reply;
-    const struct buf *body = &t->now.easy->body;
-    struct net_reply reply = {.head = r,
-                              .body = body->size ? body->data : "",
-                              .body_size = body->size,
-                              .key = t->key,
-                              .mark = t->now.easy->wire.mark};
-    struct net_saying say = {.code = ""};
-    struct pin pin;
-    if (r->status == 412 && t->now.resumed) {
-        changed(t);
-        return;
-    }
-    enum net_verdict verdict = c->judge(c->arg, &reply, &say);
-    if (verdict == NET_AGAIN && retry_again_left(&t->retry)) {
-        say_status(t, OUTCOME_RETRY, CAUSE_AGAIN, &say);
-    } else if (verdict == NET_ABSENT) {
-        if (t->object.sized || pinned(t, &pin))
-            transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
-                           "the object disappeared while the archive was being read (status %d)",
-                           r->status);
-        else
-            transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_MISSING, "missing (status %d)",
-                           r->status);
-    } else if (verdict == NET_THROTTLED || retry_throttled(r->status)) {
-        say_status(t, OUTCOME_RETRY, CAUSE_THROTTLE, &say);
-    } else if (verdict == NET_TEMPORARY || retry_status(r->status)) {
-        say_status(t, OUTCOME_RETRY, CAUSE_SERVER, &say);
-    } else if (r->status / 100 == 3 && !say.code[0]) {
-        size_t n = 0;
-        const char *to = reply_header(r, "location", &n);
-        char location[256], shown[256];
-        snprintf(location, sizeof location, "%.*s", (int)(n < 255 ? n : 255), to ? to : "");
-        transfer_fault(
-            t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
-            "status %d: a redirect to %s; redirects are not followed, open the archive there",
-            r->status, *location ? url_redact(location, shown, sizeof shown) : "nowhere");
-    } else {
-        say_status(t, OUTCOME_FINAL, CAUSE_NONE, &say);
-    }
-}
-
-/* No reply: what libcurl says decides. */
-static void silence_end(struct transfer *t, CURLcode code)
-{
-    struct easy *h = t->now.easy;
-    const struct curl_api *curl = &t->lane->loop->net->curl;
-    const char *text = h->error[0]        ? h->error
-                       : code == CURLE_OK ? "an answer without headers"
-                                          : curl->easy_strerror(code);
-    enum cause c = t->phase == PHASE_CONNECTING && h->knows_sending ? CAUSE_CONNECT
-                   : easy_reused(h)                                 ? CAUSE_STALE
-                                                                    : CAUSE_RESET;
-    switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
-                       "%s; is the name right, and does this machine reach a name server?", text);
-        break;
-    case CURLE_COULDNT_RESOLVE_PROXY:
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
-                       "%s; is the proxy's name right (storage option proxy, or https_proxy)?",
-                       text);
-        break;
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PROXY:
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE, "%s", text);
-        break;
-    case CURLE_OK: /* a reply must have headers */
-    case CURLE_OPERATION_TIMEDOUT:
-    case CURLE_GOT_NOTHING:
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-    case CURLE_PARTIAL_FILE:
-    case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_UNSUPPORTED_PROTOCOL: /* not HTTP: as left over by a bad reply before */
-        transfer_fault(t, OUTCOME_RETRY, c, HR_ESTORE, "%s", text);
-        break;
-    case CURLE_OUT_OF_MEMORY:
-        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ENOMEM, "libcurl: %s", text);
-        break;
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-        transfer_fault(
-            t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
-            "%s; name the right certificates by the storage option ca_file or SSL_CERT_FILE", text);
-        break;
-    default:
-        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "%s", text);
-        break;
-    }
-}
-
 void body_end(struct transfer *t, CURLcode code)
 {
     const struct slice *s = &t->now.slice;
     if (t->now.outcome != OUTCOME_OPEN)
         return;
     if (!t->now.replied) {
-        silence_end(t, code);
+        judge_silence(t, code);
     } else if (t->now.mode == BODY_ERROR && (code == CURLE_OK || code == CURLE_WRITE_ERROR)) {
         if (t->now.reply.status == 416)
             delivered(t);
         else
-            status_end(t);
+            judge_status(t);
     } else if (code == CURLE_OK && t->now.mode == BODY_SPOOL) {
         spool_end(t);
     } else if (code == CURLE_OK && t->now.seen == s->body) {

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "net/hosts.h"
+#include "net/tries.h"
 
 #define HEAD_MAX (64u << 10)
 
@@ -86,6 +87,7 @@ static int on_sending(void *arg, char *ip, char *local_ip, int port, int local_p
                            "the kept connection is closed or holds stray bytes");
         return CURL_PREREQFUNC_ABORT;
     }
+    try_connected(h);
     h->sent_ns = clock_ns();
     if (t->now.easy != h)
         return CURL_PREREQFUNC_OK;

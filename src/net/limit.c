@@ -1,10 +1,6 @@
 /* See limit.h. */
 #include "net/limit.h"
 
-#define SAMPLES   8u       /* before the mean means something; also its memory */
-#define MUCH      3u       /* times the least mean, and … */
-#define MARGIN_NS 5000000u /* … this more, is a queue at the other end */
-
 void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first)
 {
     max = max ? max : 1;
@@ -13,7 +9,9 @@ void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first)
                                              : start,
                         .max = max,
                         .gentle = first ? first : 1,
-                        .doubling = true};
+                        .doubling = true,
+                        .settling = true};
+    l->before = l->now;
 }
 
 uint32_t limit_allowed(const struct limit *l)
@@ -36,28 +34,47 @@ void limit_far(struct limit *l)
     l->gentle = l->max;
 }
 
-/* A running mean of the first bytes, and the least that it ever was. */
-static void note_time(struct limit *l, uint64_t ns)
+static void begin_round(struct limit *l, uint64_t now_ns)
 {
-    if (l->samples < SAMPLES)
-        l->samples++;
-    l->usual_ns = l->usual_ns - l->usual_ns / l->samples + ns / l->samples;
-    if (l->samples == SAMPLES && (!l->least_ns || l->usual_ns < l->least_ns))
-        l->least_ns = l->usual_ns;
+    l->successes = 0;
+    l->round_bytes = 0;
+    l->round_ns = now_ns;
 }
 
-void limit_success(struct limit *l, bool waiting, uint64_t first_byte_ns)
+/* A round of `now` answers is over. One in which it has grown, and the first, are about cold
+ * connections: not counted. */
+static void end_round(struct limit *l, uint64_t now_ns)
 {
-    if (l->doubling) {
-        note_time(l, first_byte_ns);
-        l->doubling = !l->least_ns || l->usual_ns <= MUCH * l->least_ns + MARGIN_NS;
+    uint64_t us = (now_ns - l->round_ns) / 1000 + 1, rate = l->round_bytes * 1000 / us;
+    if (l->settling) {
+        l->settling = false;
+    } else if (rate * 4 > l->rate * 5) {
+        l->rate = rate;
+        l->settling = true;
+        l->before = l->now;
+        l->now = l->now < l->max / 2 ? l->now * 2 : l->max;
+    } else {
+        l->now = l->before;
+        l->doubling = false;
     }
-    if (!waiting || l->now >= l->max)
+    begin_round(l, now_ns);
+}
+
+void limit_success(struct limit *l, bool waiting, uint64_t bytes, uint64_t now_ns)
+{
+    if (!waiting || l->now >= l->max || (l->doubling && l->gentle < l->now)) {
+        begin_round(l, now_ns);
         return;
-    if (l->doubling ? l->gentle < l->now : ++l->successes < l->now)
+    }
+    l->round_bytes += bytes;
+    if (++l->successes < l->now)
         return;
-    l->successes = 0;
-    l->now++;
+    if (l->doubling) {
+        end_round(l, now_ns);
+    } else {
+        l->successes = 0;
+        l->now++;
+    }
 }
 
 bool limit_throttled(struct limit *l, uint64_t started, uint64_t now)

@@ -1,13 +1,12 @@
 /* How many requests to one store are in flight: found by trying, halved when the server says that it
  * is too much. Pure.
  *
- * It starts at what was configured and grows while requests wait for a place: by one for each
- * answer, so that it doubles each round trip and a long way to the store is filled within a few of
- * them; then, from the first sign that more of them only wait longer at the other end, by one for
- * each round of `limit` successes. The signs are a throttled request, and first bytes that take
- * several times as long as with fewer in flight. It halves once per overload: only a throttled
- * request that started after the last cut counts, since those started before it tell about the old
- * limit.
+ * It starts at what was configured and grows while requests wait for a place. At first it doubles as
+ * long as each doubling brings a quarter more bytes a second, so that a long way to the store is
+ * filled within a few round trips, and a near or small one is left as it is; rounds in which
+ * connections are new do not count. Then it grows by one for each round of `limit` successes. It
+ * halves once per overload: only a throttled request that started after the last cut counts, since
+ * those started before it tell about the old limit.
  *
  * Below that limit it begins gently: a server that queues five connections drops the rest of a
  * burst, and each dropped one costs its client a second. So at first only `first` requests are
@@ -22,16 +21,17 @@ struct limit {
     uint32_t now, max, successes;
     uint32_t gentle; /* no more than this yet */
     uint64_t cut_at; /* clock of the last cut */
-    bool doubling;
-    uint32_t samples;
-    uint64_t usual_ns, least_ns; /* first bytes */
+    bool doubling, settling;
+    uint32_t before; /* the last doubling */
+    uint64_t rate;   /* bytes a ms, then */
+    uint64_t round_ns, round_bytes;
 };
 void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first);
 uint32_t limit_allowed(const struct limit *l); /* in flight */
 void limit_answered(struct limit *l, bool waiting);
 void limit_unanswered(struct limit *l); /* dead hosts are found out together, not in turn */
 void limit_far(struct limit *l);
-void limit_success(struct limit *l, bool waiting, uint64_t first_byte_ns);
+void limit_success(struct limit *l, bool waiting, uint64_t bytes, uint64_t now_ns);
 bool limit_throttled(struct limit *l, uint64_t started, uint64_t now); /* true when it was cut */
 
 #endif

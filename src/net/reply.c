@@ -185,6 +185,7 @@ void reply_parse(struct reply *r, const char *head, size_t size)
 {
     *r = (struct reply){.retry_after_ms = -1, .head = head, .head_size = size};
     const char *p = head, *end = head + size, *line, *line_end, *value;
+    uint64_t generation = 0;
     size_t n;
     if (next_line(&p, end, &line, &line_end)) {
         const char *code = memchr(line, ' ', (size_t)(line_end - line));
@@ -205,11 +206,18 @@ void reply_parse(struct reply *r, const char *head, size_t size)
             r->encoded |= value < line_end && !is_word(value, line_end, "identity");
         else if (named(line, n, "etag"))
             parse_etag(r, value, line_end);
+        else if (named(line, n, "x-goog-generation"))
+            generation = hash_bytes(value, (size_t)(line_end - value), 1);
         else if (named(line, n, "retry-after")) {
             size_t date_size = 0;
             const char *date = reply_header(r, "date", &date_size);
             parse_retry_after(r, value, line_end, date, date_size);
         }
+    }
+    /* Of Google's objects the ETag may be a hash of the contents; the generation is the version. */
+    if (generation) {
+        r->has_etag = true;
+        r->etag_hash ^= generation;
     }
     if (r->chunked) /* RFC 9112 §6.3: Transfer-Encoding overrides Content-Length */
         r->has_length = r->bad_length = false;

@@ -23,7 +23,7 @@ struct reply {
     uint64_t length, first, last, total;
     char etag[REPLY_ETAG_MAX]; /* with quotes; "" if absent or longer (then only hashed) */
     bool has_etag, weak;
-    uint64_t etag_hash;     /* of the text without a W/ in front */
+    uint64_t etag_hash;     /* of the text without a W/ in front, and of x-goog-generation */
     int64_t retry_after_ms; /* -1: none */
     const char *head;       /* all header lines, CRLF between; the caller's memory */
     size_t head_size;

@@ -159,7 +159,7 @@ static void learn_from(struct transfer *t, uint64_t first_byte)
     if (!t->now.replied)
         limit_unanswered(&lane->limit);
     else
-        throttled |= try_connected_late(t);
+        throttled |= try_connected_late(t->now.easy);
     if (failed) {
         hosts_blame(l, t->now.easy, t->now.cause);
         hedging_failed(&lane->hedging);
@@ -186,7 +186,7 @@ static void end_try(struct transfer *t)
     if (t->now.outcome == OUTCOME_FINAL) {
         if (t->now.fault.code >= 0) {
             bucket_success(&lane->bucket);
-            limit_success(&lane->limit, !TAILQ_EMPTY(&lane->queue), first_byte);
+            limit_success(&lane->limit, !TAILQ_EMPTY(&lane->queue), t->now.seen, lane->loop->now);
         }
         finish_try(t);
     } else {

@@ -31,7 +31,8 @@ struct easy {
     struct lane *lane;
     struct transfer *t; /* NULL when idle */
     CURL *curl;
-    uint64_t sent_ns; /* 0: not yet */
+    uint64_t sent_ns;      /* 0: not yet */
+    uint64_t handshake_ns; /* of a connection made for this try */
     struct curl_slist *headers;
     struct net_wire wire;
     struct buf head, body; /* reply headers; error bodies and chunked whole objects */
@@ -177,7 +178,9 @@ void transfer_name(const struct transfer *t, char *out, size_t n);
 /* body.c; called by libcurl through easy.c: false aborts the try */
 bool body_head(struct transfer *t);
 bool body_bytes(struct transfer *t, const char *data, size_t n);
-void body_end(struct transfer *t, CURLcode code); /* sets the outcome */
+void body_end(struct transfer *t, CURLcode code);      /* sets the outcome */
+bool body_changed(struct transfer *t);                 /* another version: sets the fault; false */
+bool body_pinned(struct transfer *t, struct pin *pin); /* which version is known of its object */
 void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format,
                     ...) __attribute__((format(printf, 5, 6)));
 

@@ -82,15 +82,19 @@ void lane_pump(struct lane *lane)
     show_lane(lane);
 }
 
-void transfer_answered(struct transfer *t)
+static void widen(struct lane *lane) /* once libcurl's turn is over */
 {
-    struct lane *lane = t->lane;
-    limit_answered(&lane->limit, !TAILQ_EMPTY(&lane->queue));
     if (lane->widened || TAILQ_EMPTY(&lane->queue))
         return;
     lane->widened = true;
     lane->next_widened = lane->loop->widened;
     lane->loop->widened = lane;
+}
+
+void transfer_answered(struct transfer *t)
+{
+    limit_answered(&t->lane->limit, !TAILQ_EMPTY(&t->lane->queue));
+    widen(t->lane);
 }
 
 void transfer_pump_widened(struct loop *l)
@@ -103,21 +107,29 @@ void transfer_pump_widened(struct loop *l)
     }
 }
 
-bool try_connected_late(struct transfer *t)
+void try_connected(struct easy *h)
 {
-    struct net_client *c = t->lane->client;
+    struct net_client *c = h->lane->client;
     double looked_up = 0, connected = 0;
-    if (easy_reused(t->now.easy) || t->now.easy->tried > 1)
-        return false;
-    c->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_NAMELOOKUP_TIME, &looked_up);
-    c->net->curl.easy_getinfo(t->now.easy->curl, CURLINFO_CONNECT_TIME, &connected);
+    h->handshake_ns = 0;
+    if (h->tried > 1 || easy_reused(h))
+        return;
+    c->net->curl.easy_getinfo(h->curl, CURLINFO_NAMELOOKUP_TIME, &looked_up);
+    c->net->curl.easy_getinfo(h->curl, CURLINFO_CONNECT_TIME, &connected);
     if (!(connected > looked_up))
-        return false;
-    uint64_t ns = (uint64_t)((connected - looked_up) * 1e9);
+        return;
+    h->handshake_ns = (uint64_t)((connected - looked_up) * 1e9) + 1;
     uint64_t least = atomic_load_explicit(&c->handshake_ns, memory_order_relaxed);
-    if (!least || ns < least) /* two threads may both be right: either will do */
-        atomic_store_explicit(&c->handshake_ns, ns ? ns : 1, memory_order_relaxed);
-    return least && least < FAR_NS && ns >= DROPPED_NS;
+    if (!least || h->handshake_ns < least) /* two threads may both be right: either will do */
+        atomic_store_explicit(&c->handshake_ns, h->handshake_ns, memory_order_relaxed);
+    if (!least)
+        widen(h->lane);
+}
+
+bool try_connected_late(const struct easy *h)
+{
+    uint64_t least = atomic_load_explicit(&h->lane->client->handshake_ns, memory_order_relaxed);
+    return least && least < FAR_NS && h->handshake_ns >= DROPPED_NS;
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */

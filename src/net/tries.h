@@ -6,10 +6,12 @@
 
 /* Begin tries of what waits, up to the limit. */
 void lane_pump(struct lane *lane);
-/* How long the connection of this try took to be made, of which the quickest tells how far the
- * server is. True when it was so much longer that its first packets must have been dropped: the
- * server has more connections than it accepts. */
-bool try_connected_late(struct transfer *t);
+/* The request of h goes out. How long its connection took to be made, if it is new: the quickest
+ * tells how far the server is. From within libcurl. */
+void try_connected(struct easy *h);
+/* It took so much longer that its first packets must have been dropped: the server has more
+ * connections than it accepts. */
+bool try_connected_late(const struct easy *h);
 /* The request of h is over: counted, and h given back. `t` when it was t's try, not a second
  * request that was not needed. */
 void try_retire(struct easy *h, const struct transfer *t);

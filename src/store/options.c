@@ -146,6 +146,9 @@ static int set(const struct option_spec *s, const struct json *v, const char *st
             return wrong_type(s, store, "an object of options", v, e);
         *(const struct json **)at = v;
         return 0;
+    case OPTION_ANY:
+        *(const struct json **)at = v;
+        return 0;
     }
     return 0;
 }

@@ -15,7 +15,8 @@ enum option_type {
     OPTION_COUNT,   /* integer → uint32_t */
     OPTION_STRING,  /* const char *, in the arena */
     OPTION_HEADERS, /* object of strings, valid as HTTP headers → const struct json * */
-    OPTION_OBJECT   /* any object → const struct json *, for options_object */
+    OPTION_OBJECT,  /* any object → const struct json *, for options_object */
+    OPTION_ANY      /* const struct json *; the store looks at its type */
 };
 enum maybe { MAYBE_UNSAID, MAYBE_NO, MAYBE_YES };
 struct option_spec {

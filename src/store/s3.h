@@ -72,5 +72,9 @@ bool s3_search(struct s3_store *s);
 
 enum net_verdict s3_judge(void *arg, const struct net_reply *reply, struct net_saying *say);
 int s3_list(struct remote *r, const char *prefix, char **names, size_t *size, struct hr_error *e);
+/* The same for any store that is asked as S3 is: `shown` for errors; `root`: where its keys begin,
+ * without '/' at the end. */
+int s3_list_below(struct remote *r, const char *shown, const char *root, const char *prefix,
+                  char **names, size_t *size, struct hr_error *e);
 
 #endif

@@ -112,13 +112,13 @@ static int read_page(struct page *p, const struct buf *body, const char *what, s
     return rc;
 }
 
-static int read_pages(struct remote *r, const char *name, struct page *p, struct hr_error *e)
+static int read_pages(struct remote *r, const char *shown, const char *name, struct page *p,
+                      struct hr_error *e)
 {
-    const struct s3_store *s = (struct s3_store *)r;
     struct buf query, body;
     char what[320];
     int rc;
-    snprintf(what, sizeof what, "listing %s/%s", s->shown, name);
+    snprintf(what, sizeof what, "listing %s/%s", shown, name);
     buf_init(&query);
     buf_init(&body);
     do {
@@ -134,18 +134,19 @@ static int read_pages(struct remote *r, const char *name, struct page *p, struct
     return rc;
 }
 
-int s3_list(struct remote *r, const char *prefix, char **names, size_t *size, struct hr_error *e)
+int s3_list_below(struct remote *r, const char *shown, const char *root, const char *prefix,
+                  char **names, size_t *size, struct hr_error *e)
 {
-    const struct s3_store *s = (struct s3_store *)r;
     struct buf below, out;
     buf_init(&below);
     buf_init(&out);
     buf_puts(&below, "");
-    buf_printf(&below, "%s%s%s%s", s->prefix, *s->prefix ? "/" : "", prefix, *prefix ? "/" : "");
+    buf_printf(&below, "%s%s%s%s", root, *root ? "/" : "", prefix, *prefix ? "/" : "");
     struct page p = {.below = below.data, .below_size = below.size, .names = &out};
     buf_init(&p.token);
     buf_init(&p.text);
-    int rc = below.failed ? error_nomem(e, below.size, "a listing") : read_pages(r, prefix, &p, e);
+    int rc = below.failed ? error_nomem(e, below.size, "a listing")
+                          : read_pages(r, shown, prefix, &p, e);
     if (rc == 0) {
         *size = out.size;
         *names = out.size ? buf_take(&out) : mem_zalloc(1);
@@ -156,4 +157,10 @@ int s3_list(struct remote *r, const char *prefix, char **names, size_t *size, st
     buf_dispose(&below);
     buf_dispose(&out);
     return rc;
+}
+
+int s3_list(struct remote *r, const char *prefix, char **names, size_t *size, struct hr_error *e)
+{
+    const struct s3_store *s = (struct s3_store *)r;
+    return s3_list_below(r, s->shown, s->prefix, prefix, names, size, e);
 }

@@ -70,17 +70,18 @@ int store_open_with(const char *url, const char *options, const struct store_env
         return memory_store_open(url, options, out, e);
     if (n && IS("s3", "s3a", "s3n"))
         return s3_store_open(url, options, env, out, e);
+    if (n && IS("gs", "gcs"))
+        return gcs_store_open(url, options, env, out, e);
     url_redact(url, shown, sizeof shown);
-    if (n && IS("gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs"))
+    if (n && IS("az", "azure", "abfs", "abfss", "wasb", "wasbs"))
         return error_set(e, HR_EUNSUPPORTED,
-                         "%s: Google Cloud Storage and Azure come with a later release; open the "
-                         "archive by an https URL (public or presigned) or from a local "
-                         "directory",
+                         "%s: Azure comes with a later release; open the archive by an https URL "
+                         "(public or with a SAS) or from a local directory",
                          shown);
     if (n || strstr(url, "::"))
         return error_set(e, HR_EUNSUPPORTED,
                          "%s: this kind of URL is not read; local directories, file://, http://, "
-                         "https:// and s3:// are",
+                         "https://, s3:// and gs:// are",
                          shown);
     return file_store_open(url, options, out, e);
 }

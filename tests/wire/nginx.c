@@ -280,8 +280,74 @@ static void tls_needs_a_certificate_that_is_trusted(void)
     store_unref(t);
 }
 
-int main(void)
+static struct server proxy;
+
+static struct got read_through(const char *host, const char *more)
 {
+    char options[512];
+    snprintf(options, sizeof options,
+             "{\"proxy\": \"http://127.0.0.1:%d\", \"ca_file\": \"%s/pem\"%s}", proxy.port, dir,
+             more);
+    struct store *s = open_url(options, "https://%s:%d", host, tls);
+    struct got g = read_all(s, "a/b/0.0");
+    if (g.r.rc == 0)
+        check_eq(stat_of(s, "addresses"), 0); /* the proxy looks names up */
+    else
+        printf("# %s\n", g.r.error.text);
+    store_unref(s);
+    return g;
+}
+
+static void proxies_carry_tls_and_their_refusals_are_clear(void)
+{
+    if (!tls || !proxy.port)
+        SKIP("no openssl program, or no proxy");
+    write_object("a/b/0.0", 300000, 1);
+    struct got g = read_through("localhost", "");
+    check(g.r.rc == 0 && liar_bytes(g.data, 0, 300000, 1));
+    free(g.data);
+    g = read_through("refuse.test", "");
+    check_eq(g.r.rc, HR_ESTORE);
+    check_has(g.r.error.text, "407");
+    g = read_through("broken.test", ", \"max_retries\": 1");
+    check_eq(g.r.rc, HR_ESTORE);
+    check_has(g.r.error.text, "through the proxy");
+    g = read_through("other.test", ""); /* reaches nginx, whose certificate is for localhost */
+    check_eq(g.r.rc, HR_ESTORE);
+    check_has(g.r.error.text, "other.test");
+    check_has(g.r.error.text, "ca_file");
+}
+
+static void tls_where_there_is_none_is_one_clear_error(void)
+{
+    struct store *s = open_url(NULL, "https://127.0.0.1:%d", plain);
+    struct got g = read_all(s, "a/b/0.0");
+    printf("# %s\n", g.r.error.text);
+    check_eq(g.r.rc, HR_ESTORE);
+    check_has(g.r.error.text, "https");
+    store_unref(s);
+}
+
+static void large_objects_come_in_parts(void)
+{
+    struct net_policy p = QUICK;
+    struct store_env env = {NULL, &p};
+    struct store *s = NULL;
+    char url[64];
+    p.split_bytes = 1 << 20;
+    write_object("large", 20000001, 1);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", plain);
+    check_eq(store_open_with(url, NULL, &env, &s, NULL), 0);
+    expect(s, "large", 0, 0, 0, 20000001);
+    expect(s, "large", 77, 9000000, 77, 9000000);
+    check_eq(stat_of(s, "parts"), 20 + 9);
+    store_unref(s);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 2)
+        server_start(&proxy, argv[2]);
     if (!start()) {
         printf("1..0 # SKIP nginx is not installed or does not start\n");
         return 77;
@@ -293,6 +359,11 @@ int main(void)
     RUN(kept_connections_that_the_server_closed_do_not_show);
     RUN(a_server_that_refuses_more_connections_gets_fewer);
     RUN(tls_needs_a_certificate_that_is_trusted);
+    RUN(proxies_carry_tls_and_their_refusals_are_clear);
+    RUN(tls_where_there_is_none_is_one_clear_error);
+    RUN(large_objects_come_in_parts);
+    if (proxy.port)
+        server_stop(&proxy);
     kill(pid, SIGTERM);
     waitpid(pid, NULL, 0);
     run("rm -rf %s", dir);

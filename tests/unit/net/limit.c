@@ -15,18 +15,18 @@ static void the_limit_halves_once_per_overload_and_grows_back(void)
     check(limit_throttled(&l, 100, 200));
     check_eq(l.now, 16);
     for (int i = 0; i < 16; i++)
-        limit_success(&l, true, MS);
+        limit_success(&l, true, 1, MS);
     check_eq(l.now, 17);
     for (int i = 0; i < 1000; i++)
-        limit_success(&l, false, MS); /* nobody waits: no need for more */
+        limit_success(&l, false, 1, MS); /* nobody waits: no need for more */
     check_eq(l.now, 17);
     for (int i = 0; i < 100000; i++)
-        limit_success(&l, true, MS);
+        limit_success(&l, true, 1, MS);
     check_eq(l.now, 256);
     for (int i = 0; i < 20; i++)
         limit_throttled(&l, 300 + 2 * (uint64_t)i, 301 + 2 * (uint64_t)i);
     check_eq(l.now, 1);
-    limit_success(&l, true, MS);
+    limit_success(&l, true, 1, MS);
     check_eq(l.now, 2);
 }
 
@@ -60,45 +60,56 @@ static void the_first_burst_is_gentle_and_doubles_with_the_answers(void)
     check_eq(limit_allowed(&l), 1);
 }
 
-/* Rounds of `limit` answers; the limit after each. */
-static uint32_t round_of(struct limit *l, uint64_t first_byte)
+/* A round of `limit` answers, which takes so long; the limit after it. */
+static uint32_t round_of(struct limit *l, uint64_t *now, uint64_t ms)
 {
-    for (uint32_t i = l->now; i > 0; i--)
-        limit_success(l, true, first_byte);
+    uint32_t n = l->now;
+    for (uint32_t i = 1; i <= n; i++)
+        limit_success(l, true, 65536, *now + ms * MS * i / n);
+    *now += ms * MS;
     return l->now;
 }
 
-static void it_doubles_while_answers_are_as_quick(void)
+static void it_doubles_while_that_brings_more(void)
 {
     struct limit l;
+    uint64_t now = MS;
     limit_init(&l, 32, 256, 4);
     limit_far(&l);
-    check_eq(round_of(&l, 20 * MS), 64);
-    check_eq(round_of(&l, 22 * MS), 128);
-    check_eq(round_of(&l, 30 * MS), 256);
-    check_eq(round_of(&l, 20 * MS), 256);
+    limit_success(&l, false, 0, now);     /* alone */
+    check_eq(round_of(&l, &now, 80), 32); /* new connections */
+    check_eq(round_of(&l, &now, 20), 64);
+    check_eq(round_of(&l, &now, 80), 64);
+    check_eq(round_of(&l, &now, 20), 128);
+    round_of(&l, &now, 80);
+    check_eq(round_of(&l, &now, 25), 256);
+    check_eq(round_of(&l, &now, 25), 256);
 }
 
-static void it_grows_slowly_once_answers_wait(void)
+static void it_goes_back_where_that_brings_nothing(void)
 {
     struct limit l;
-    limit_init(&l, 32, 256, 4);
+    uint64_t now = MS;
+    limit_init(&l, 64, 256, 4);
     limit_far(&l);
-    round_of(&l, 20 * MS);
-    uint32_t slow = round_of(&l, 200 * MS);
-    check(slow > 64 && slow < 80);
-    check_eq(round_of(&l, 20 * MS), slow + 1); /* for good */
-    limit_init(&l, 32, 256, 4);
+    round_of(&l, &now, 20);
+    check_eq(round_of(&l, &now, 20), 128);
+    round_of(&l, &now, 40);
+    check_eq(round_of(&l, &now, 38), 64);
+    check_eq(round_of(&l, &now, 20), 65); /* slowly from now on */
+    limit_init(&l, 64, 256, 4);
     limit_far(&l);
     check(limit_throttled(&l, 1, 2));
-    check_eq(round_of(&l, 20 * MS), 17);
+    for (int i = 0; i < 4; i++)
+        round_of(&l, &now, 20);
+    check_eq(l.now, 36);
 }
 
 int main(void)
 {
     RUN(the_limit_halves_once_per_overload_and_grows_back);
     RUN(the_first_burst_is_gentle_and_doubles_with_the_answers);
-    RUN(it_doubles_while_answers_are_as_quick);
-    RUN(it_grows_slowly_once_answers_wait);
+    RUN(it_doubles_while_that_brings_more);
+    RUN(it_goes_back_where_that_brings_nothing);
     return t_done();
 }

@@ -71,6 +71,17 @@ static void etags_are_compared_without_their_weakness(void)
     check(e.has_etag && !e.etag[0]); /* too long to send back: compared only */
 }
 
+static void a_generation_is_part_of_the_version(void)
+{
+    struct reply a = parse("HTTP/1.1 200 OK\r\nETag: \"abc\"\r\nx-goog-generation: 1\r\n");
+    struct reply b = parse("HTTP/1.1 200 OK\r\nX-Goog-Generation: 1\r\nETag: \"abc\"\r\n");
+    struct reply c = parse("HTTP/1.1 200 OK\r\nETag: \"abc\"\r\nx-goog-generation: 2\r\n");
+    struct reply d = parse("HTTP/1.1 200 OK\r\nx-goog-generation: 1\r\n");
+    check(a.etag_hash == b.etag_hash && a.etag_hash != c.etag_hash);
+    check_str(c.etag, "\"abc\"");
+    check(d.has_etag && d.etag_hash && !d.etag[0]);
+}
+
 static void retry_after_is_read_in_both_forms(void)
 {
     check_eq(parse("HTTP/1.1 503 x\r\nRetry-After: 17\r\n\r\n").retry_after_ms, 17000);
@@ -224,6 +235,7 @@ int main(void)
     RUN(lengths_that_cannot_be_trusted_are_marked);
     RUN(content_ranges_are_read_strictly);
     RUN(etags_are_compared_without_their_weakness);
+    RUN(a_generation_is_part_of_the_version);
     RUN(retry_after_is_read_in_both_forms);
     RUN(headers_are_found_by_name);
     RUN(whole_objects_need_a_length);

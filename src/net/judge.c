@@ -1,0 +1,137 @@
+/* See judge.h. */
+#include "net/judge.h"
+
+#include <stdio.h>
+
+#include "net/url.h"
+
+static const char *status_text(int status)
+{
+    switch (status) {
+    case 400:
+        return " Bad Request";
+    case 401:
+        return " Unauthorized: the store wants credentials";
+    case 403:
+        return " Forbidden: the credentials do not suffice, or the link has expired";
+    case 429:
+        return " Too Many Requests";
+    case 500:
+        return " Internal Server Error";
+    case 503:
+        return " Service Unavailable";
+    default:
+        return "";
+    }
+}
+
+static void say_status(struct transfer *t, enum outcome o, enum cause c, const struct net_saying *s)
+{
+    int status = t->now.reply.status;
+    transfer_fault(t, o, c, HR_ESTORE, "status %d%s%s%s%s", status,
+                   *s->code ? " " : status_text(status), s->code, s->hint ? "; " : "",
+                   s->hint ? s->hint : "");
+}
+
+void judge_status(struct transfer *t)
+{
+    const struct net_config *c = &t->lane->client->config;
+    const struct reply *r = &t->now.reply;
+    const struct buf *body = &t->now.easy->body;
+    struct net_reply reply = {.head = r,
+                              .body = body->size ? body->data : "",
+                              .body_size = body->size,
+                              .key = t->key,
+                              .mark = t->now.easy->wire.mark};
+    struct net_saying say = {.code = ""};
+    struct pin pin;
+    if (r->status == 412 && t->now.resumed) {
+        body_changed(t);
+        return;
+    }
+    enum net_verdict verdict = c->judge(c->arg, &reply, &say);
+    if (verdict == NET_AGAIN && retry_again_left(&t->retry)) {
+        say_status(t, OUTCOME_RETRY, CAUSE_AGAIN, &say);
+    } else if (verdict == NET_ABSENT) {
+        if (t->object.sized || body_pinned(t, &pin))
+            transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+                           "the object disappeared while the archive was being read (status %d)",
+                           r->status);
+        else
+            transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_MISSING, "missing (status %d)",
+                           r->status);
+    } else if (verdict == NET_THROTTLED || retry_throttled(r->status)) {
+        say_status(t, OUTCOME_RETRY, CAUSE_THROTTLE, &say);
+    } else if (verdict == NET_TEMPORARY || retry_status(r->status)) {
+        say_status(t, OUTCOME_RETRY, CAUSE_SERVER, &say);
+    } else if (r->status / 100 == 3 && !say.code[0]) {
+        size_t n = 0;
+        const char *to = reply_header(r, "location", &n);
+        char location[256], shown[256];
+        snprintf(location, sizeof location, "%.*s", (int)(n < 255 ? n : 255), to ? to : "");
+        transfer_fault(
+            t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+            "status %d: a redirect to %s; redirects are not followed, open the archive there",
+            r->status, *location ? url_redact(location, shown, sizeof shown) : "nowhere");
+    } else {
+        say_status(t, OUTCOME_FINAL, CAUSE_NONE, &say);
+    }
+}
+
+/* No reply: what libcurl says decides. */
+void judge_silence(struct transfer *t, CURLcode code)
+{
+    struct easy *h = t->now.easy;
+    const struct curl_api *curl = &t->lane->loop->net->curl;
+    const char *text = h->error[0]        ? h->error
+                       : code == CURLE_OK ? "an answer without headers"
+                                          : curl->easy_strerror(code);
+    enum cause c = t->phase == PHASE_CONNECTING && h->knows_sending ? CAUSE_CONNECT
+                   : easy_reused(h)                                 ? CAUSE_STALE
+                                                                    : CAUSE_RESET;
+    const char *through =
+        c == CAUSE_CONNECT && t->lane->client->config.proxy
+            ? " (through the proxy that the storage option proxy or https_proxy names)"
+            : "";
+    switch (code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
+                       "%s; is the name right, and does this machine reach a name server?", text);
+        break;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
+                       "%s; is the proxy's name right (storage option proxy, or https_proxy)?",
+                       text);
+        break;
+    case CURLE_SSL_CONNECT_ERROR:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
+                       "%s; does this port speak https, and no old TLS?", text);
+        break;
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PROXY:
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE, "%s%s", text, through);
+        break;
+    case CURLE_OK: /* a reply must have headers */
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL: /* not HTTP: as left over by a bad reply before */
+        transfer_fault(t, OUTCOME_RETRY, c, HR_ESTORE, "%s%s", text, through);
+        break;
+    case CURLE_OUT_OF_MEMORY:
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ENOMEM, "libcurl: %s", text);
+        break;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+        transfer_fault(
+            t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
+            "%s; name the right certificates by the storage option ca_file or SSL_CERT_FILE", text);
+        break;
+    default:
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "%s", text);
+        break;
+    }
+}

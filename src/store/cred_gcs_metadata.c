@@ -1,0 +1,58 @@
+/* The metadata server of Compute Engine, Kubernetes Engine and Cloud Run: a token of the service
+ * account that the machine runs as. Asked by its address, since where there is none a name server
+ * may take long to say so. */
+#include <stdio.h>
+
+#include "base/thread.h"
+#include "store/cred_aws_in.h"
+#include "store/cred_gcs_in.h"
+
+#define USUAL_HOST "169.254.169.254"
+#define TOKEN_PATH "/computeMetadata/v1/instance/service-accounts/default/token"
+#define ABSENT_MS  60000
+
+static int64_t clock_ms(void)
+{
+    return (int64_t)(clock_ns() / 1000000);
+}
+
+static int absent(struct gcs *g, int status, const char *host, struct buf *why)
+{
+    if (status == 404)
+        buf_printf(why, "%s: no service account is attached to this machine", host);
+    else if (status)
+        buf_printf(why, "%s: status %d", host, status);
+    else
+        buf_printf(why, "%s: no answer", host);
+    if (!status)
+        g->no_metadata_until = clock_ms() + ABSENT_MS;
+    return 0;
+}
+
+int gcs_metadata(struct gcs *g, struct cred_value *v, struct buf *why, struct hr_error *e)
+{
+    static const char *const headers[] = {"Metadata-Flavor", "Google", NULL};
+    const char *host = g->env.metadata ? g->env.metadata : USUAL_HOST;
+    char url[512];
+    struct buf body;
+    int status;
+    if (g->env.no_metadata) {
+        buf_puts(why, "NO_GCE_CHECK is set");
+        return 0;
+    }
+    if (clock_ms() < g->no_metadata_until) {
+        buf_puts(why, "no answer a moment ago");
+        return 0;
+    }
+    snprintf(url, sizeof url, "http://%s" TOKEN_PATH, host);
+    struct meta_ask ask = {.url = url, .headers = headers, .neighbour = true};
+    buf_init(&body);
+    int rc = meta_request(g->meta, &ask, &status, &body, e);
+    if (rc == 0)
+        rc = gcs_token_answer(&body, url, v, e);
+    else if (rc == HR_ESTORE && !g->has_metadata && status < 500 && status != 429)
+        rc = absent(g, status, host, why);
+    g->has_metadata |= rc > 0;
+    aws_wipe(&body);
+    return rc;
+}
