@@ -271,7 +271,8 @@ int main(int argc, char **argv)
                      "[--largest BYTES] [--buffer BYTES] [--ca FILE] FILE");
     read_urls(&g, argv[optind]);
     g.buffers = calloc(g.in_flight, g.largest);
-    memset(g.buffers, 1, g.in_flight * g.largest); /* their pages are there before the first round */
+    memset(g.buffers, 1,
+           g.in_flight * g.largest); /* their pages are there before the first round */
     CURLM *multi = NULL;
     struct slot *slots = NULL;
     struct reads reads;

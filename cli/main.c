@@ -32,12 +32,13 @@ static void help(FILE *to)
           to);
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n"
-          "  headrace COMMAND --help   how a command is used\n"
-          "  headrace --version        the version\n\n"
-          "Archives are Zarr v2 and v3 hierarchies: directories, http://, https:// and s3:// URLs.\n"
-          "Exit status: 0 success, 1 failure, 2 wrong usage.\n",
-          to);
+    fputs(
+        "\n"
+        "  headrace COMMAND --help   how a command is used\n"
+        "  headrace --version        the version\n\n"
+        "Archives are Zarr v2 and v3 hierarchies: directories, http://, https:// and s3:// URLs.\n"
+        "Exit status: 0 success, 1 failure, 2 wrong usage.\n",
+        to);
 }
 
 int cli_fail(const struct hr_error *e)

@@ -76,8 +76,8 @@ void split_consider(struct transfer *t)
     t->split = true;
     t->object.share = part;
     lane->loop->transfers += n;
-    TAILQ_FOREACH(x, &t->parts, open)
-    transfer_enqueue(x, false);
+    for (x = TAILQ_FIRST(&t->parts); x; x = TAILQ_NEXT(x, open))
+        transfer_enqueue(x, false);
     lane_wake(lane);
     pthread_mutex_lock(&lane->client->synced.lock);
     lane->client->synced.stats.parts += n + 1;
