@@ -54,7 +54,7 @@ def cases() -> dict[str, tuple[Any, tuple[Any, ...], str]]:
     t2m: Any = hr.view("t2m")
     at = lambda s, **k: s.archive.samples(along="time", x=hr.view("t2m", **k))
     a: dict[str, tuple[Any, tuple[Any, ...], str]] = {
-        "open url": (lambda s, v: hr.open(v), (3, None, b"x", ["x"], {}, "x\0y", "\ud800", Odd()), "url="),
+        "open url": (lambda s, v: hr.open(v), (3, None, b"x", ["x"], "x\0y", "\ud800", Odd()), "url="),
         "open options": (lambda s, v: hr.open(s.archive.url, v), NO_DICT, "storage_options="),
         "option value": (lambda s, v: hr.open(s.archive.url, {"a": v}), (NAN, object(), HUGE), "storage_options="),
         "archive": (lambda s, v: s.archive[v], NO_NAME, "archive[…]="),
