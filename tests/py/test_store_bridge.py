@@ -497,7 +497,7 @@ def test_a_file_system_that_zarr_has_used_on_its_own_loop(path: str) -> None:
 
 def test_what_is_no_store(path: str) -> None:
     for wrong in (7, b"bytes", [path], object()):
-        with pytest.raises(hr.UnsupportedError, match="zarr Store"):
+        with pytest.raises(hr.InvalidTypeError, match="zarr Store"):
             hr.open(wrong)
     with pytest.raises(hr.UnsupportedError, match=r"zarr\.storage\.ObjectStore"):
         hr.open(obstore.store.LocalStore(path))
