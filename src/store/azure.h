@@ -36,7 +36,8 @@ struct azure_store {
         _Atomic int64_t clock_off;            /* seconds the server is ahead of this machine */
         _Atomic(const char *) anonymous_hint; /* made once: mem_free */
         pthread_mutex_t lock;                 /* of what follows */
-        struct azure_suffix_list suffixes;    /* reads of suffixes under way */
+        bool closed;
+        struct azure_suffix_list suffixes; /* reads of suffixes under way */
     } shared;
 };
 

@@ -67,6 +67,15 @@ static void rest_done(void *arg, const struct store_result *r)
     finish(arg, r);
 }
 
+static int may_go_on(const struct azure_suffix *x, struct hr_error *e)
+{
+    if (x->store->shared.closed)
+        return error_set(e, HR_ECLOSED, "%s/%s: the store was closed", x->store->shown, x->key);
+    if (x->canceled)
+        return error_set(e, HR_ECANCELED, "%s/%s: canceled", x->store->shown, x->key);
+    return 0;
+}
+
 static void first_done(void *arg, const struct store_result *first)
 {
     struct azure_suffix *x = arg;
@@ -80,9 +89,9 @@ static void first_done(void *arg, const struct store_result *first)
         return;
     }
     pthread_mutex_lock(&x->store->shared.lock);
-    int rc = x->canceled
-                 ? error_set(&r.error, HR_ECANCELED, "%s/%s: canceled", x->store->shown, x->key)
-                 : remote_ops.start(s, x->key, range, &x->sink, rest_done, x, &x->now, &r.error);
+    int rc = may_go_on(x, &r.error);
+    if (rc == 0)
+        rc = remote_ops.start(s, x->key, range, &x->sink, rest_done, x, &x->now, &r.error);
     pthread_mutex_unlock(&x->store->shared.lock);
     if (rc == 0)
         return;
@@ -166,9 +175,14 @@ static void azure_read(struct store *base, const char *key, struct store_range r
 
 /* ---- the rest as for all remote stores ------------------------------------------------------- */
 
-static void azure_close(struct store *s)
+/* What is started after a client was closed is not ended with the others (net.h). */
+static void azure_close(struct store *base)
 {
-    remote_ops.close(s);
+    struct azure_store *s = (struct azure_store *)base;
+    pthread_mutex_lock(&s->shared.lock);
+    s->shared.closed = true;
+    pthread_mutex_unlock(&s->shared.lock);
+    remote_ops.close(base);
 }
 
 static int azure_list_names(struct store *s, const char *prefix, char **names, size_t *size,

@@ -563,42 +563,57 @@ static void wait_end(struct end *x)
     pthread_mutex_unlock(&x->lock);
 }
 
-/* Asynchronous reads of ends, some of which are canceled at any moment; and a close under way. */
+enum { ENDS = 64 };
+
+static void start_ends(struct store *s, struct end *ends, uint64_t *tickets)
+{
+    for (int i = 0; i < ENDS; i++) {
+        ends[i] = (struct end){.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+        struct store_sink sink = {end_room, &ends[i]};
+        struct store_range range = {.offset = -50 - i};
+        check_eq(store_start(s, i % 4 ? "big" : "empty", range, &sink, end_done, &ends[i],
+                             &tickets[i], NULL),
+                 0);
+    }
+}
+
+static void expect_ends(struct end *ends, bool closed)
+{
+    for (int i = 0; i < ENDS; i++) {
+        wait_end(&ends[i]);
+        const struct got *g = &ends[i].got;
+        uint64_t n = 50 + (uint64_t)i;
+        bool canceled =
+            (i % 3 == 0 && g->r.rc == HR_ECANCELED) || (closed && g->r.rc == HR_ECLOSED);
+        bool right = i % 4 ? is_big(g, BIG - n, n) : g->r.rc == 0 && g->r.size == 0;
+        if (!check(canceled || right))
+            printf("# %d: %d %s\n", i, g->r.rc, g->r.error.text);
+        check_eq(ends[i].calls, 1);
+        free(g->data);
+    }
+}
+
+/* Asynchronous reads of ends, some of which are canceled, and the store closed, at any moment. */
 static void ends_may_be_canceled_at_any_moment(void)
 {
-    enum { N = 64 };
-    static struct end ends[N];
-    struct store *s = open_container("plain", KEY);
-    for (int round = 0; round < 6; round++) {
-        bool close_now = round == 5;
-        uint64_t tickets[N];
-        for (int i = 0; i < N; i++) {
-            ends[i] =
-                (struct end){.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-            struct store_sink sink = {end_room, &ends[i]};
-            check_eq(store_start(s, i % 4 ? "big" : "empty",
-                                 (struct store_range){.offset = -50 - i}, &sink, end_done, &ends[i],
-                                 &tickets[i], NULL),
-                     0);
-        }
-        usleep((useconds_t)(round * 2000));
-        for (int i = 0; i < N; i += 3)
+    static struct end ends[24][ENDS];
+    uint64_t tickets[ENDS];
+    struct net *net = net_new(&(struct net_options){0}, NULL);
+    struct store *s = open_with(net, "az://plain", KEY);
+    for (int round = 0; round < 24; round++) {
+        bool close_now = round >= 6;
+        start_ends(s, ends[round], tickets);
+        usleep((useconds_t)(round % 12 * 3000));
+        for (int i = 0; i < ENDS; i += 3)
             store_cancel(s, tickets[i]);
         if (close_now)
             store_unref(s);
-        for (int i = 0; i < N; i++) {
-            wait_end(&ends[i]);
-            const struct got *g = &ends[i].got;
-            bool canceled =
-                (i % 3 == 0 && g->r.rc == HR_ECANCELED) || (close_now && g->r.rc == HR_ECLOSED);
-            uint64_t n = 50 + (uint64_t)i;
-            bool right = i % 4 ? is_big(g, BIG - n, n) : g->r.rc == 0 && g->r.size == 0;
-            if (!check(canceled || right))
-                printf("# %d: %d %s\n", i, g->r.rc, g->r.error.text);
-            check_eq(ends[i].calls, 1);
-            free(g->data);
-        }
+        expect_ends(ends[round], close_now);
+        if (close_now)
+            s = open_with(net, "az://plain", KEY);
     }
+    store_unref(s);
+    net_unref(net);
 }
 
 /* ---- keys and listings ----------------------------------------------------------------------- */
