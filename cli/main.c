@@ -35,7 +35,8 @@ static void help(FILE *to)
     fputs("\n"
           "  headrace COMMAND --help   how a command is used\n"
           "  headrace --version        the version\n\n"
-          "Archives are Zarr v2 and v3 hierarchies: directories, http://, https:// and s3:// URLs.\n"
+          "Archives are Zarr v2 and v3 hierarchies: directories; http://, https://, s3://,\n"
+          "gs:// and az:// URLs.\n"
           "Exit status: 0 success, 1 failure, 2 wrong usage.\n",
           to);
 }
