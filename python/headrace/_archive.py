@@ -20,9 +20,9 @@ def open(url: str | os.PathLike[str] | Any, storage_options: dict[str, Any] | No
     Parameters
     ----------
     url
-        Directory of a Zarr v2 or v3 hierarchy, or its URL (``file://``, ``http://``, ``https://``, ``s3://``). Or an
-        object that gives bytes for keys: a zarr Store of zarr-python 3, or a mapping, such as fsspec's
-        ``fs.get_mapper(…)``.
+        Directory of a Zarr v2 or v3 hierarchy, or its URL (``file://``, ``http://``, ``https://``, ``s3://``, ``gs://``,
+        ``az://``). Or an object that gives bytes for keys: a zarr Store of zarr-python 3, or a mapping, such as
+        fsspec's ``fs.get_mapper(…)``.
     storage_options
         Options of the store; an unknown one is an error that suggests the nearest. For store objects: ``concurrency``,
         reads under way at once (64).

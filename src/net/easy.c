@@ -223,19 +223,23 @@ int net_wire_header(struct net_wire *w, const char *name, const char *value)
     return w->headers.failed ? -1 : 0;
 }
 
-static int add_range(struct net_wire *w, const struct transfer *t)
+static const char *range_text(const struct want *w, char *out, size_t n)
 {
-    char text[64];
-    uint64_t first = t->now.want.first, n = t->now.want.length;
-    if (t->now.want.kind == WANT_WHOLE)
-        return 0;
-    if (t->now.want.kind == WANT_SUFFIX)
-        snprintf(text, sizeof text, "bytes=-%llu", (unsigned long long)n);
+    unsigned long long first = w->first, length = w->length;
+    if (w->kind == WANT_WHOLE)
+        return NULL;
+    if (w->kind == WANT_SUFFIX)
+        snprintf(out, n, "bytes=-%llu", length);
     else
-        snprintf(text, sizeof text, "bytes=%llu-%llu", (unsigned long long)first,
-                 (unsigned long long)(first + n - 1));
-    net_wire_header(w, "Range", text);
-    return t->now.resumed ? net_wire_header(w, "If-Match", t->object.etag) : 0;
+        snprintf(out, n, "bytes=%llu-%llu", first, first + length - 1);
+    return out;
+}
+
+static int add_range(struct net_wire *w, const struct net_try *t)
+{
+    if (t->range)
+        net_wire_header(w, "Range", t->range);
+    return t->if_match ? net_wire_header(w, "If-Match", t->if_match) : 0;
 }
 
 static int add_headers(struct easy *h, const struct curl_api *curl)
@@ -281,6 +285,7 @@ int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
 {
     const struct curl_api *curl = &h->lane->loop->net->curl;
     struct net_client *c = h->lane->client;
+    char range[64];
     buf_clear(&h->wire.url);
     buf_clear(&h->wire.headers);
     buf_clear(&h->head);
@@ -294,13 +299,16 @@ int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
                            .query = t->ask.query,
                            .body = t->ask.body,
                            .body_size = t->ask.body_size,
-                           .number = t->tries};
+                           .number = t->tries,
+                           .range = range_text(&t->now.want, range, sizeof range)};
+    if (what.range && t->now.resumed)
+        what.if_match = t->object.etag;
     int rc = c->config.build(c->config.arg, &what, &h->wire, e);
     if (rc)
         return rc;
     if (set_method(h, curl, &what) < 0)
         return error_nomem(e, t->ask.body_size, "a request");
-    if (add_range(&h->wire, t) < 0 || h->wire.url.failed || add_headers(h, curl) < 0)
+    if (add_range(&h->wire, &what) < 0 || h->wire.url.failed || add_headers(h, curl) < 0)
         return error_nomem(e, h->wire.url.size, "a request");
     if (curl->easy_setopt(h->curl, CURLOPT_URL, h->wire.url.data) != CURLE_OK ||
         curl->easy_setopt(h->curl, CURLOPT_HTTPHEADER, h->headers) != CURLE_OK ||

@@ -56,13 +56,14 @@ struct net_policy {
         .split_bytes = 8u << 20, .hedge_ms = 10, .rest_ms = 10000                                  \
     }
 
-/* What one try needs to know, for builders that sign. Range and If-Match are added by the room. */
+/* What one try needs to know, for builders that sign. */
 struct net_try {
     const char *key, *method; /* method: "GET", … */
     const char *query; /* not an object but its container is asked, as for a listing; or NULL */
     const char *body;  /* of a POST or PUT */
     size_t body_size;
     uint32_t number; /* from 0 */
+    const char *range, *if_match; /* the headers that the room adds, or NULL */
 };
 struct net_wire {
     struct buf url;

@@ -59,5 +59,7 @@ int s3_store_open(const char *url, const char *options, const struct store_env *
                   struct store **out, struct hr_error *e);
 int gcs_store_open(const char *url, const char *options, const struct store_env *env,
                    struct store **out, struct hr_error *e);
+int azure_store_open(const char *url, const char *options, const struct store_env *env,
+                     struct store **out, struct hr_error *e);
 
 #endif

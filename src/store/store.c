@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "net/url.h"
+#include "store/azure_address.h"
 #include "store/ops.h"
 
 static size_t scheme_size(const char *url)
@@ -62,6 +63,8 @@ int store_open_with(const char *url, const char *options, const struct store_env
     size_t n = scheme_size(url);
     if (!*url)
         return error_set(e, HR_EINVAL, "an empty path; give a directory or a URL");
+    if (n && (IS("az", "azure", "adl", "abfs", "abfss", "wasb", "wasbs") || azure_url_is(url)))
+        return azure_store_open(url, options, env, out, e);
     if (n && IS("http", "https"))
         return http_store_open(url, options, env, out, e);
     if (n && IS("file"))
@@ -73,15 +76,10 @@ int store_open_with(const char *url, const char *options, const struct store_env
     if (n && IS("gs", "gcs"))
         return gcs_store_open(url, options, env, out, e);
     url_redact(url, shown, sizeof shown);
-    if (n && IS("az", "azure", "abfs", "abfss", "wasb", "wasbs"))
-        return error_set(e, HR_EUNSUPPORTED,
-                         "%s: Azure comes with a later release; open the archive by an https URL "
-                         "(public or with a SAS) or from a local directory",
-                         shown);
     if (n || strstr(url, "::"))
         return error_set(e, HR_EUNSUPPORTED,
                          "%s: this kind of URL is not read; local directories, file://, http://, "
-                         "https://, s3:// and gs:// are",
+                         "https://, s3://, gs:// and az:// are",
                          shown);
     return file_store_open(url, options, out, e);
 }

@@ -2,19 +2,6 @@
 #include "store/store.h"
 #include "t.h"
 
-static void clouds_come_later_and_say_so(void)
-{
-    const char *const urls[] = {"az://container/x", "abfs://c/x"};
-    for (size_t i = 0; i < 2; i++) {
-        struct store *s;
-        struct hr_error e;
-        check_eq(store_open(urls[i], NULL, &s, &e), HR_EUNSUPPORTED);
-        check_has(e.text, "later release");
-        check_has(e.text, urls[i]);
-        check(s == NULL);
-    }
-}
-
 static void other_urls_are_refused_by_name(void)
 {
     const char *const urls[] = {"ftp://h/x", "hdfs://h/x", "simplecache::s3://b/x",
@@ -76,7 +63,6 @@ static void running_out_of_memory_leaks_nothing(void)
 
 int main(void)
 {
-    RUN(clouds_come_later_and_say_so);
     RUN(other_urls_are_refused_by_name);
     RUN(http_stores_check_their_options_when_opened);
     RUN(running_out_of_memory_leaks_nothing);
