@@ -1,7 +1,7 @@
 /* The `headrace` program: a table of commands. A command is a file of its own and a line here. */
 #include "cli.h"
+#include "options.h"
 #include <errno.h>
-#include <getopt.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,11 +65,6 @@ int cli_usage(const char *command, const char *format, ...)
     return cli_unknown(command);
 }
 
-int cli_bad_option(const char *command, char **argv)
-{
-    return cli_usage(command, "option '%s' is not known or lacks its value", argv[optind - 1]);
-}
-
 int cli_finish(void)
 {
     if (!fflush(stdout) && !ferror(stdout))
@@ -107,6 +102,19 @@ int cli_width(const char *s, size_t n)
     return width;
 }
 
+const char *cli_count(double n)
+{
+    char digits[32];
+    int size = snprintf(digits, sizeof digits, "%.0f", n);
+    char *out = cli_keep((size_t)size * 2), *p = out;
+    for (int i = 0; i < size; i++) {
+        if (i && (size - i) % 3 == 0)
+            *p++ = ',';
+        *p++ = digits[i];
+    }
+    return out;
+}
+
 const char *cli_bytes(char *out, double bytes)
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
@@ -114,6 +122,17 @@ const char *cli_bytes(char *out, double bytes)
     for (; bytes >= 999.95 && u < 6; u++)
         bytes /= 1000;
     snprintf(out, 24, u ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    return out;
+}
+
+const char *cli_seconds(char *out, double seconds)
+{
+    static const char *const units[] = {"s", "ms", "µs"};
+    int u = 0;
+    for (; seconds > 0 && seconds < 0.9995 && u < 2; u++)
+        seconds *= 1000;
+    int digits = seconds <= 0 ? 0 : seconds < 9.995 ? 2 : seconds < 99.95 ? 1 : 0;
+    snprintf(out, 24, "%.*f %s", digits, seconds, units[u]);
     return out;
 }
 
@@ -136,6 +155,14 @@ int main(int argc, char **argv)
     for (int i = 0; i < N_COMMANDS; i++)
         if (!strcmp(name, commands[i].name))
             return commands[i].run(argc - 1, argv + 1);
-    fprintf(stderr, "headrace: there is no command '%s'; 'headrace --help' lists them\n", name);
+    struct cli_near near;
+    cli_near_init(&near, name);
+    for (int i = 0; i < N_COMMANDS; i++)
+        cli_near_offer(&near, commands[i].name);
+    if (near.name)
+        fprintf(stderr, "headrace: there is no command '%s'; did you mean '%s'?\n", name,
+                near.name);
+    else
+        fprintf(stderr, "headrace: there is no command '%s'; 'headrace --help' lists them\n", name);
     return EXIT_USAGE;
 }
