@@ -146,8 +146,10 @@ static int freeze_locked(struct core *c, struct hr_error *e)
         return error_nomem(e, parts * sizeof *c->parts, "views");
     for (size_t i = 0; i < c->n_views; i++)
         TRY(freeze_view(c, (int)i, e));
-    TRY(split_valid_ids(c->arrays, c->parts, c->n_parts, (uint64_t)c->axis, &c->first, &c->last,
-                        e));
+    struct plan_axis axis = {.n = (uint64_t)c->axis, .last = (uint64_t)c->axis};
+    TRY(split_valid_ids(c->arrays, c->parts, c->n_parts, &axis, 1, e));
+    c->first = (int64_t)axis.first;
+    c->last = (int64_t)axis.last;
     c->frozen = true;
     return 0;
 }

@@ -170,10 +170,7 @@ int hr_samples_split(struct hr_samples *s, const double *fractions, int n, int64
     if (sum > 1 + 1e-9)
         return error_set(e, HR_EINVAL, "split: the fractions add up to %g, more than 1", sum);
     struct core *c = s->core;
-    uint64_t rows, g;
-    double reread;
-    int anchor;
-    TRY(split_block_rows(c->arrays, c->parts, c->n_parts, 0, &rows, &g, &anchor, &reread, e));
+    struct plan_axis axis = {(uint64_t)c->axis, (uint64_t)s->first, (uint64_t)s->last, 0};
     int64_t *from = mem_array((size_t)n, sizeof *from), *to = mem_array((size_t)n, sizeof *to);
     double *by_range = mem_array((size_t)n, sizeof *by_range);
     int rc = from && to && by_range ? 0 : error_nomem(e, (uint64_t)n * 8, "split");
@@ -181,7 +178,7 @@ int hr_samples_split(struct hr_samples *s, const double *fractions, int n, int64
     if (!rc && s->filter)
         fractions_by_rank(s, fractions, n, by_range);
     if (!rc)
-        rc = split_fractions(c->arrays, c->parts, c->n_parts, s->first, s->last, rows,
+        rc = split_fractions(c->arrays, c->parts, c->n_parts, &axis, 1, 0, 0,
                              s->filter ? by_range : fractions, n, gap, from, to, e);
     for (; !rc && made < n; made++)
         if ((rc = restrict_ids(s, from[made], to[made] - from[made], 1, NULL, &out[made], e)))

@@ -28,7 +28,7 @@ struct samples_plan {
     struct plan_view *views;
     struct plan_part *parts;
     int n_arrays, n_views, n_parts;
-    uint64_t axis, first, last;
+    struct plan_axis axes[1];
     struct bitmap *filter; /* NULL: the whole range; owned by the samples */
     uint64_t archive_hash, views_hash;
     struct hr_samples *samples; /* a reference: keeps strings, lists and the filter alive */

@@ -94,9 +94,7 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
     p->sources = c->sources;
     p->arrays = c->arrays;
     p->parts = c->parts;
-    p->axis = (uint64_t)c->axis;
-    p->first = (uint64_t)s->first;
-    p->last = (uint64_t)s->last;
+    p->axes[0] = (struct plan_axis){(uint64_t)c->axis, (uint64_t)s->first, (uint64_t)s->last, 0};
     p->filter = s->filter;
     p->tensors = arena_array(&p->arena, c->n_views, sizeof *p->tensors);
     p->views = arena_array(&p->arena, c->n_views, sizeof *p->views);

@@ -74,7 +74,7 @@ int scatter_add(struct scatter *s, const struct scatter_part *p, const struct pl
     c->to = row + piece->to_offset * item;
     c->ndim = 0;
     for (int d = piece->ndim - 1; d >= 0; d--)
-        put_outside(c, piece->count[d], (int64_t)(piece->from_stride[d] * p->from_step),
+        put_outside(c, piece->count[d], piece->from_stride[d] * (int64_t)p->from_step,
                     (int64_t)(piece->to_stride[d] * item));
     if (!c->ndim) {
         c->ndim = 1;
@@ -144,10 +144,11 @@ void scatter_span(const struct scatter *s, uint64_t *first, uint64_t *end)
     *end = 0;
     for (size_t i = 0; i < s->n_copies; i++) {
         const struct scatter_copy *c = &s->copies[i];
-        uint64_t last = c->from + c->part->convert.from_item;
-        for (int d = 0; d < c->ndim; d++)
-            last += (c->count[d] - 1) * (uint64_t)c->from_stride[d];
-        *first = c->from < *first ? c->from : *first;
+        uint64_t low = c->from, last = c->from + c->part->convert.from_item;
+        for (int d = 0; d < c->ndim; d++) /* a mirrored piece runs backwards */
+            *(c->from_stride[d] < 0 ? &low : &last) +=
+                (c->count[d] - 1) * (uint64_t)c->from_stride[d];
+        *first = low < *first ? low : *first;
         *end = last > *end ? last : *end;
     }
     *first = *first < *end ? *first : *end;

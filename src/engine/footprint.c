@@ -144,12 +144,12 @@ int footprint_init(struct footprint *f, const struct plan *p, struct hr_error *e
     const struct plan_part *anchor = &c->parts[facts->anchor];
     const struct plan_array *array = &c->arrays[anchor->array];
     uint64_t blocks = facts->blocks ? facts->blocks : 1;
-    int64_t id = (int64_t)c->first;
+    int64_t id = (int64_t)c->axes->first;
     if (c->filter)
-        id = (int64_t)bitmap_select(c->filter, bitmap_rank(c->filter, c->first));
+        id = (int64_t)bitmap_select(c->filter, bitmap_rank(c->filter, c->axes->first));
     *f = (struct footprint){.n = c->n_arrays, .block_rows = (facts->samples + blocks - 1) / blocks};
-    f->extent =
-        least(times(facts->block, cell_rows(array, sample_dim(array, anchor))), c->last - c->first);
+    f->extent = least(times(facts->block, cell_rows(array, sample_dim(array, anchor))),
+                      c->axes->last - c->axes->first);
     f->arrays = mem_array((size_t)c->n_arrays, sizeof *f->arrays);
     struct span *hulls = mem_array((size_t)c->n_arrays, sizeof *hulls);
     if (!f->arrays || !hulls) {
@@ -165,7 +165,7 @@ int footprint_init(struct footprint *f, const struct plan *p, struct hr_error *e
         const struct plan_array *g = &c->arrays[c->parts[i].array];
         if (!a->split) /* the first part of this array */
             array_close(f, a, g, &hulls[c->parts[i].array],
-                        cell_rows(g, sample_dim(g, &c->parts[i])), c->last - c->first);
+                        cell_rows(g, sample_dim(g, &c->parts[i])), c->axes->last - c->axes->first);
     }
     mem_free(hulls);
     return 0;

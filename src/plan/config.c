@@ -88,17 +88,18 @@ static int numbers_check(const struct plan_config *c, struct hr_error *e)
 static int filter_copy(struct plan *p, struct hr_error *e)
 {
     struct plan_config *c = &p->config;
+    struct plan_axis *x = p->axes;
     const struct bitmap *given = c->filter;
-    uint64_t before = bitmap_rank(given, c->first), kept = bitmap_rank(given, c->last) - before;
+    uint64_t before = bitmap_rank(given, x->first), kept = bitmap_rank(given, x->last) - before;
     c->filter = NULL;
     if (!kept)
         return error_set(e, HR_EINVAL,
                          "the split has no samples: no id of [%llu, %llu) passes the filter",
-                         (unsigned long long)c->first, (unsigned long long)c->last);
-    c->first = bitmap_select(given, before);
-    c->last = bitmap_select(given, before + kept - 1) + 1;
+                         (unsigned long long)x->first, (unsigned long long)x->last);
+    x->first = bitmap_select(given, before);
+    x->last = bitmap_select(given, before + kept - 1) + 1;
     p->skipped = before;
-    if (kept == c->last - c->first)
+    if (kept == x->last - x->first)
         return 0;
     if (bitmap_init(&p->filter, given->n) < 0)
         return error_nomem(e, given->n / 8, "the filter");
@@ -112,28 +113,27 @@ static int filter_copy(struct plan *p, struct hr_error *e)
 static int split_check(struct plan *p, struct hr_error *e)
 {
     struct plan_config *c = &p->config;
-    if (c->axis > MAX_AXIS || c->last > c->axis)
+    struct plan_axis *x = p->axes;
+    if (x->n > MAX_AXIS || x->last > x->n)
         return error_set(e, HR_EINVAL,
                          "the split ends at id %llu of a sample axis with %llu elements",
-                         (unsigned long long)c->last, (unsigned long long)c->axis);
-    if (c->filter && !c->last)
-        c->last = c->axis;
-    if (c->first >= c->last)
+                         (unsigned long long)x->last, (unsigned long long)x->n);
+    if (x->first >= x->last)
         return error_set(e, HR_EINVAL, "the split has no samples: ids [%llu, %llu)",
-                         (unsigned long long)c->first, (unsigned long long)c->last);
+                         (unsigned long long)x->first, (unsigned long long)x->last);
     if (c->filter)
         TRY(filter_copy(p, e));
     for (int i = 0; i < c->n_parts; i++) {
         const struct part *part = &p->parts[i];
-        int64_t from = (int64_t)c->first + part->start;
-        int64_t to = (int64_t)c->last - 1 + part->start + (int64_t)part->count;
+        int64_t from = (int64_t)x->first + part->start;
+        int64_t to = (int64_t)x->last - 1 + part->start + (int64_t)part->count;
         int64_t size = (int64_t)c->arrays[c->parts[i].array].shape[part->sample];
         if (from < 0 || to > size)
             return error_set(e, HR_EINVAL,
                              "view %s: samples %llu … %llu take indices %lld … %lld of an array "
                              "with %lld along the sample axis",
-                             c->views[c->parts[i].view].name, (unsigned long long)c->first,
-                             (unsigned long long)c->last - 1, (long long)from, (long long)to - 1,
+                             c->views[c->parts[i].view].name, (unsigned long long)x->first,
+                             (unsigned long long)x->last - 1, (long long)from, (long long)to - 1,
                              (long long)size);
     }
     return 0;
@@ -142,15 +142,16 @@ static int split_check(struct plan *p, struct hr_error *e)
 static uint64_t split_hash(const struct plan *p)
 {
     const struct plan_config *c = &p->config;
+    const struct plan_axis *x = p->axes;
     struct hash h;
     hash_init(&h, 3);
-    hash_u64(&h, c->first);
-    hash_u64(&h, c->last);
+    hash_u64(&h, x->first);
+    hash_u64(&h, x->last);
     if (c->filter) {
-        uint64_t low = c->first / 64,
-                 high = (c->last - 1) / 64; /* bits beyond first and last in these words: masked */
-        uint64_t head = p->filter.words[low] & (~UINT64_C(0) << c->first % 64);
-        uint64_t mask = ~UINT64_C(0) >> (63 - (c->last - 1) % 64);
+        uint64_t low = x->first / 64,
+                 high = (x->last - 1) / 64; /* bits beyond first and last in these words: masked */
+        uint64_t head = p->filter.words[low] & (~UINT64_C(0) << x->first % 64);
+        uint64_t mask = ~UINT64_C(0) >> (63 - (x->last - 1) % 64);
         hash_u64(&h, low == high ? head & mask : head);
         if (low < high) {
             hash_data(&h, p->filter.words + low + 1, (size_t)(high - low - 1) * 8);
@@ -160,9 +161,23 @@ static uint64_t split_hash(const struct plan *p)
     return hash_value(&h);
 }
 
+/* Until blocks are tiles: one axis that every part follows with one dimension. */
+static int axes_copy(struct plan *p, const struct plan_config *c, struct hr_error *e)
+{
+    if (c->n_axes < 1 || c->n_axes > PLAN_MAX_AXES)
+        return error_set(e, HR_EINVAL, "%d sample axes: between 1 and %d are supported", c->n_axes,
+                         PLAN_MAX_AXES);
+    memcpy(p->axes, c->axes, (size_t)c->n_axes * sizeof *p->axes);
+    p->config.axes = p->axes;
+    if (c->n_axes > 1 || p->axes[0].places)
+        return error_set(e, HR_EUNSUPPORTED, "several sample axes, or crops");
+    return 0;
+}
+
 int config_copy(struct plan *p, const struct plan_config *c, struct hr_error *e)
 {
     p->config = *c;
+    TRY(axes_copy(p, c, e));
     TRY(numbers_check(c, e));
     TRY(arrays_copy(p, c, e));
     TRY(views_copy(p, c, e));
@@ -176,8 +191,8 @@ int config_copy(struct plan *p, const struct plan_config *c, struct hr_error *e)
             return error_context(e, rc, "view %s", p->config.views[sel->view].name);
     }
     TRY(split_check(p, e));
-    p->facts.samples = p->config.filter ? bitmap_rank(&p->filter, p->config.last) - p->skipped
-                                        : p->config.last - p->config.first;
+    p->facts.samples = p->config.filter ? bitmap_rank(&p->filter, p->axes[0].last) - p->skipped
+                                        : p->axes[0].last - p->axes[0].first;
     p->facts.archive_hash = c->archive_hash;
     p->facts.views_hash = c->views_hash;
     p->facts.split_hash = split_hash(p);

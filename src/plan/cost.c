@@ -143,7 +143,7 @@ static bool touched_before(const struct plan *p, const struct tally_entry *x)
         part_cell_range(&q->axis[q->sample], part_coordinate(q, q->sample, x->chunk), &from, &to);
         int64_t low = (int64_t)from - q->start - (int64_t)q->count + 1,
                 high = (int64_t)to - q->start;
-        low = low > (int64_t)p->config.first ? low : (int64_t)p->config.first;
+        low = low > (int64_t)p->axes[0].first ? low : (int64_t)p->axes[0].first;
         high = high < begin ? high : begin;
         if (low < high && (!p->config.filter || bitmap_rank(&p->filter, (uint64_t)high) >
                                                     bitmap_rank(&p->filter, (uint64_t)low)))

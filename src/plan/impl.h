@@ -12,8 +12,9 @@ struct plan {
     int refs;
     struct arena arena; /* config's arrays, lists, names */
     struct plan_config config;
-    struct bitmap filter; /* config.filter, if any */
-    uint64_t skipped;     /* samples of the filter before config.first */
+    struct plan_axis axes[PLAN_MAX_AXES]; /* config.axes */
+    struct bitmap filter;                 /* config.filter, if any */
+    uint64_t skipped;                     /* samples of the filter before the first */
     struct part *parts;
     struct anchor anchor;
     struct blocks blocks;
@@ -37,7 +38,7 @@ static inline int64_t plan_id(const struct plan *p, uint64_t rank)
 {
     if (p->config.filter)
         return (int64_t)bitmap_select(&p->filter, p->skipped + rank);
-    return (int64_t)(p->config.first + rank);
+    return (int64_t)(p->axes[0].first + rank);
 }
 
 #endif

@@ -163,7 +163,7 @@ static void ragged_strides(const struct part *p, uint64_t chunk, uint64_t *strid
     }
 }
 
-static inline void piece_dim(struct plan_piece *o, uint64_t count, uint64_t from, uint64_t to)
+static inline void piece_dim(struct plan_piece *o, uint64_t count, int64_t from, uint64_t to)
 {
     o->count[o->ndim] = count;
     o->from_stride[o->ndim] = from;
@@ -182,7 +182,7 @@ static void piece_sample(const struct part *p, int64_t id, uint64_t chunk, uint6
              high = first + p->count < to ? first + p->count : to;
     o->from_offset += (low - from) * stride;
     o->to_offset += (low - first) * x->to_stride;
-    piece_dim(o, high - low, stride, x->to_stride);
+    piece_dim(o, high - low, (int64_t)stride, x->to_stride);
 }
 
 void part_piece(const struct part *p, int64_t id, uint64_t chunk, uint64_t i, struct plan_piece *o)
@@ -211,6 +211,6 @@ void part_piece(const struct part *p, int64_t id, uint64_t chunk, uint64_t i, st
         const struct part_segment *s = &x->segments[g->first + at];
         o->from_offset += s->from * stride;
         o->to_offset += s->to;
-        piece_dim(o, s->count, s->step * stride, x->to_stride);
+        piece_dim(o, s->count, (int64_t)(s->step * stride), x->to_stride);
     }
 }

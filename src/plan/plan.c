@@ -113,7 +113,7 @@ static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_erro
     TRY(config_copy(p, c, e));
     TRY(anchor_choose(&p->anchor, p->config.arrays, p->config.parts, p->parts, c->n_parts, c->block,
                       e));
-    TRY(blocks_init(&p->blocks, &p->anchor, (int64_t)p->config.first, (int64_t)p->config.last,
+    TRY(blocks_init(&p->blocks, &p->anchor, (int64_t)p->axes[0].first, (int64_t)p->axes[0].last,
                     p->config.filter, e));
     f->block = p->anchor.g;
     f->blocks = p->blocks.n;
@@ -200,4 +200,35 @@ void plan_part_piece(const struct plan *p, int part, int64_t id, uint64_t chunk,
                      struct plan_piece *out)
 {
     part_piece(&p->parts[part], id, chunk, i, out);
+}
+
+int64_t plan_place(const struct plan *p, uint64_t epoch, int64_t id)
+{
+    (void)p, (void)epoch;
+    return id;
+}
+
+bool plan_has_crops(const struct plan *p)
+{
+    (void)p;
+    return false;
+}
+
+uint64_t plan_part_outside_count(const struct plan *p, int part, int64_t place)
+{
+    (void)p, (void)part, (void)place;
+    return 0;
+}
+
+void plan_part_outside(const struct plan *p, int part, int64_t place, uint64_t i,
+                       struct plan_piece *out)
+{
+    (void)p, (void)part, (void)place, (void)i;
+    *out = (struct plan_piece){0};
+}
+
+bool plan_has_outside(const struct plan *p)
+{
+    (void)p;
+    return false;
 }

@@ -19,9 +19,10 @@ struct plan_config {
     int n_views;
     const struct plan_part *parts; /* grouped by view, in stack order */
     int n_parts;
-    uint64_t axis;        /* length of the sample axis */
-    uint64_t first, last; /* sample ids of the split: [first, last) … */
-    /* … of those, the ones in this set (indexed, over the axis); NULL for all of the range */
+    const struct plan_axis *axes; /* sample ids: row-major over these */
+    int n_axes;
+    /* Of the samples within all axes' [first, last): the ids in this set (indexed, over the
+     * product of the axes' n); NULL for all. */
     const struct bitmap *filter;
     int shuffle;   /* enum hr_shuffle */
     int remainder; /* enum hr_remainder; default resolved by plan_open */
@@ -46,7 +47,8 @@ struct plan_facts {
     uint64_t stream_rows; /* rows given out per stream in an epoch, after the remainder rule */
     int shuffle, remainder;
     uint64_t seed;
-    int anchor;           /* part whose chunk grid defines blocks */
+    int anchor;                   /* part whose chunk grid defines blocks */
+    uint64_t tile[PLAN_MAX_AXES]; /* cells of it along each sample axis that make a block; 0: all */
     double block_reread;  /* reads of an anchor chunk because of boxes over block borders: ≥ 1 */
     uint64_t batch_bytes; /* of all tensors of one batch on this rank, each rounded up to 256 */
     /* Batches during which a block's rows go out: what push needs open. A bound for every epoch of
@@ -80,18 +82,31 @@ int plan_cursor_seek(struct plan_cursor *c, uint64_t epoch, uint64_t step, struc
  * share of this rank's streams. */
 int64_t plan_cursor_next(struct plan_cursor *c, int64_t *ids, uint8_t *valid);
 
-/* Chunks that sample `id` touches in a part: calls back nothing, fills chunks[] (row-major numbers
- * in the array's grid). Returns how many there are (more than cap: only cap are written). The count
- * is the same ± 1 per crossed border. */
-uint64_t plan_part_chunks(const struct plan *p, int part, int64_t id, uint64_t *chunks,
+/* Where a sample lies in an epoch: row-major over the axes, with the places of crop axes instead of
+ * their positions. Without crop axes this is the id. All below takes places. */
+int64_t plan_place(const struct plan *p, uint64_t epoch, int64_t id);
+bool plan_has_crops(const struct plan *p);
+
+/* Chunks that the sample at a place touches in a part: fills chunks[] (row-major numbers in the
+ * array's grid, ascending). Returns how many there are (more than cap: only cap are written); none
+ * where all of the box is outside. */
+uint64_t plan_part_chunks(const struct plan *p, int part, int64_t place, uint64_t *chunks,
                           uint64_t cap);
-uint64_t plan_part_chunks_max(const struct plan *p, int part); /* an upper bound for any id */
-/* Stride in chunk numbers between neighbours along the sample axis, for joining neighbouring reads. */
+uint64_t plan_part_chunks_max(const struct plan *p, int part); /* an upper bound for any place */
+/* Stride in chunk numbers between neighbours along the innermost dimension that follows a sample
+ * axis (1 if none does), for joining neighbouring reads. */
 uint64_t plan_part_chunk_stride(const struct plan *p, int part);
-/* The pieces of (part, id) in `chunk`: returns how many; i-th into *out. A chunk has one piece
- * unless a list crosses it in several runs. */
-uint64_t plan_part_piece_count(const struct plan *p, int part, int64_t id, uint64_t chunk);
-void plan_part_piece(const struct plan *p, int part, int64_t id, uint64_t chunk, uint64_t i,
+/* The pieces of (part, place) in `chunk`: returns how many; i-th into *out. A chunk has one piece
+ * unless a list or a mirrored box crosses it in several runs. */
+uint64_t plan_part_piece_count(const struct plan *p, int part, int64_t place, uint64_t chunk);
+void plan_part_piece(const struct plan *p, int part, int64_t place, uint64_t chunk, uint64_t i,
                      struct plan_piece *out);
+/* What of the tensor row lies outside the array under EDGE_PAD and gets a constant: how many
+ * regions, and the i-th (to_offset, count and to_stride; nothing of it comes from a chunk). Pieces
+ * and regions together cover the part's place in the row exactly once. */
+uint64_t plan_part_outside_count(const struct plan *p, int part, int64_t place);
+void plan_part_outside(const struct plan *p, int part, int64_t place, uint64_t i,
+                       struct plan_piece *out);
+bool plan_has_outside(const struct plan *p); /* does any part have such regions at some place? */
 
 #endif

@@ -22,9 +22,10 @@ static const struct plan_dim *sample_dim(const struct plan_array *a, const struc
 }
 
 int split_valid_ids(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
-                    uint64_t axis, int64_t *first, int64_t *last, struct hr_error *e)
+                    struct plan_axis *axes, int n_axes, struct hr_error *e)
 {
-    int64_t low = 0, high = (int64_t)axis;
+    (void)n_axes;
+    int64_t low = (int64_t)axes->first, high = (int64_t)axes->last;
     for (int i = 0; i < n_parts; i++) {
         const struct plan_array *a = &arrays[parts[i].array];
         int at = 0;
@@ -48,15 +49,32 @@ int split_valid_ids(const struct plan_array *arrays, const struct plan_part *par
                          "sample id %lld on, but only "
                          "up to %lld; use fewer steps or a smaller offset",
                          (long long)low, (long long)high);
-    *first = low;
-    *last = high;
+    axes->first = (uint64_t)low;
+    axes->last = (uint64_t)high;
     return 0;
 }
 
-int split_block_rows(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
-                     uint64_t block, uint64_t *rows, uint64_t *g, int *anchor, double *reread,
-                     struct hr_error *e)
+uint64_t split_holes(const struct plan_part *parts, const struct plan_array *arrays, int n_parts,
+                     const struct plan_axis *axes, int n_axes, struct bitmap *ids)
 {
+    uint64_t holes = 0;
+    for (int i = 0; i < n_parts; i++)
+        for (int d = 0; d < arrays[parts[i].array].ndim; d++)
+            if (parts[i].dim[d].kind == SEL_SAMPLE && parts[i].dim[d].table && n_axes == 1)
+                for (uint64_t j = axes->first; j < axes->last; j++)
+                    if (parts[i].dim[d].table[j] < 0) {
+                        holes++;
+                        if (ids)
+                            bitmap_clear_range(ids, j, j + 1);
+                    }
+    return holes;
+}
+
+int split_block_rows(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                     const struct plan_axis *axes, int n_axes, uint64_t block, uint64_t *rows,
+                     uint64_t *g, int *anchor, double *reread, struct hr_error *e)
+{
+    (void)axes, (void)n_axes;
     struct part *parts;
     struct anchor a;
     TRY(anchor_parts_new(arrays, sels, n_parts, &parts, e));
@@ -145,9 +163,12 @@ static int cut_all(const struct cutter *c, int64_t *from, int64_t *to, struct hr
 }
 
 int split_fractions(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
-                    int64_t first, int64_t last, uint64_t block_rows, const double *fractions,
-                    int n, int64_t gap, int64_t *from, int64_t *to, struct hr_error *e)
+                    const struct plan_axis *axes, int n_axes, int axis, uint64_t block,
+                    const double *fractions, int n, int64_t gap, int64_t *from, int64_t *to,
+                    struct hr_error *e)
 {
+    (void)n_axes, (void)axis;
+    int64_t first = (int64_t)axes->first, last = (int64_t)axes->last;
     double sum = 0;
     for (int i = 0; i < n; i++) {
         if (!(fractions[i] > 0))
@@ -160,11 +181,7 @@ int split_fractions(const struct plan_array *arrays, const struct plan_part *sel
     struct part *parts;
     struct anchor a;
     TRY(anchor_parts_new(arrays, sels, n_parts, &parts, e));
-    int rc = anchor_choose(&a, arrays, sels, parts, n_parts, 0, e);
-    if (!rc && block_rows) {
-        a.g = block_rows / a.cell > 0 ? block_rows / a.cell : 1;
-        a.rows = block_rows;
-    }
+    int rc = anchor_choose(&a, arrays, sels, parts, n_parts, block, e);
     struct cutter c = {&a,        first, last, gap < 0 ? window_gap(arrays, sels, n_parts) : gap,
                        fractions, n};
     if (!rc)

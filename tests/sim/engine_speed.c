@@ -39,12 +39,15 @@ static struct plan *plan_make(const struct geometry *g)
                            .bound = g->chunk * g->item * 4};
     struct plan_view v = {.name = "x", .items = g->count * g->cross * g->item, .item = 4};
     struct plan_part t = {0};
-    t.dim[0] = (struct plan_dim){SEL_SAMPLE, 0, (int64_t)g->count, 1, NULL, g->cross * g->item};
-    t.dim[1] = (struct plan_dim){SEL_SLICE, 0, (int64_t)(g->cross * g->item), 1, NULL, 1};
+    t.dim[0] = (struct plan_dim){
+        .kind = SEL_SAMPLE, .count = (int64_t)g->count, .to_stride = g->cross * g->item};
+    t.dim[1] = (struct plan_dim){
+        .kind = SEL_SLICE, .count = (int64_t)(g->cross * g->item), .step = 1, .to_stride = 1};
     struct plan_config c = {
         .arrays = &a, .n_arrays = 1, .views = &v, .n_views = 1, .parts = &t, .n_parts = 1};
-    c.axis = g->samples;
-    c.last = g->samples - g->count + 1;
+    struct plan_axis axis = {g->samples, 0, g->samples - g->count + 1, 0};
+    c.axes = &axis;
+    c.n_axes = 1;
     c.shuffle = HR_SHUFFLE_SPREAD;
     c.remainder = HR_DROP;
     c.rows = g->rows;

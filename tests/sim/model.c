@@ -321,7 +321,7 @@ static int piece_write(struct sim *m, const struct engine_chunk *c, const struct
         for (int d = 0; d >= 0;) {
             uint64_t from = x.from_offset, to = x.to_offset;
             for (int b = 0; b < x.ndim; b++) {
-                from += k[b] * x.from_stride[b];
+                from += k[b] * (uint64_t)x.from_stride[b];
                 to += k[b] * x.to_stride[b];
             }
             MUST(!row[to], "item %llu of slot %u is written twice", (unsigned long long)to,

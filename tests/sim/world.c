@@ -155,7 +155,7 @@ static bool ids_find(const struct world *w, uint64_t axis, int64_t *first, int64
 
 static int filter_draw(struct world *w, int64_t first, int64_t last)
 {
-    if (bitmap_init(&w->filter, w->config.axis))
+    if (bitmap_init(&w->filter, w->axes[0].n))
         return -1;
     for (int64_t id = first; id < last; id++)
         if (rng_chance(&w->rng, 60))
@@ -172,24 +172,25 @@ static int order_draw(struct world *w, int64_t first, int64_t last)
     static const int shuffles[] = {HR_SHUFFLE_SPREAD, HR_SHUFFLE_SPREAD, HR_SHUFFLE_SPREAD,
                                    HR_SHUFFLE_NONE, HR_SHUFFLE_GLOBAL};
     static const int remainders[] = {HR_DROP, HR_PAD, HR_SHORT, HR_WRAP};
-    c->first = (uint64_t)first;
-    c->last = (uint64_t)last;
+    w->axes[0].first = (uint64_t)first;
+    w->axes[0].last = (uint64_t)last;
     if (last - first > 20 && rng_chance(r, 40)) {
-        c->first += rng_below(r, 8);
-        c->last -= rng_below(r, 8);
+        w->axes[0].first += rng_below(r, 8);
+        w->axes[0].last -= rng_below(r, 8);
     }
     c->shuffle = shuffles[rng_below(r, 5)];
     c->remainder = remainders[rng_below(r, 4)];
     c->seed = rng_next(r);
-    c->spread = rng_range(r, 1, c->axis > 200 ? 16 : 6);
+    c->spread = rng_range(r, 1, w->axes[0].n > 200 ? 16 : 6);
     c->block = rng_range(r, 1, 4);
     c->world = rng_chance(r, 70) ? 1 : rng_range(r, 2, 3);
     c->rank = rng_below(r, c->world);
     c->streams = c->world * (rng_chance(r, 70) ? 1 : 2);
     if (c->remainder == HR_SHORT)
         c->world = c->streams = 1, c->rank = 0;
-    c->rows = rng_range(r, 1, c->axis > 200 ? 16 : 6) * (c->streams / c->world);
-    return rng_chance(r, 15) ? filter_draw(w, (int64_t)c->first, (int64_t)c->last) : 0;
+    c->rows = rng_range(r, 1, w->axes[0].n > 200 ? 16 : 6) * (c->streams / c->world);
+    return rng_chance(r, 15) ? filter_draw(w, (int64_t)w->axes[0].first, (int64_t)w->axes[0].last)
+                             : 0;
 }
 
 int world_init(struct world *w, uint64_t seed, struct hr_error *e)
@@ -203,7 +204,9 @@ int world_init(struct world *w, uint64_t seed, struct hr_error *e)
     c->views = w->views;
     c->parts = w->parts;
     c->n_arrays = (int)rng_range(&w->rng, 1, WORLD_ARRAYS);
-    c->axis = axis;
+    c->axes = w->axes;
+    c->n_axes = 1;
+    w->axes[0].n = axis;
     for (int i = 0; i < c->n_arrays; i++) {
         array_draw(w, i, axis);
         w->first_chunk[i] = w->all_chunks;

@@ -25,6 +25,7 @@ struct world {
     struct plan_array arrays[WORLD_ARRAYS];
     struct plan_view views[WORLD_VIEWS];
     struct plan_part parts[WORLD_PARTS];
+    struct plan_axis axes[PLAN_MAX_AXES];
     uint64_t edges[WORLD_ARRAYS][64];
     int64_t lists[WORLD_PARTS][PLAN_MAX_DIMS][8];
     int sample_dim[WORLD_ARRAYS];

@@ -19,7 +19,7 @@ static struct plan_piece piece_of(int ndim, uint64_t from, uint64_t to)
 static void dim(struct plan_piece *p, int d, uint64_t count, uint64_t from, uint64_t to)
 {
     p->count[d] = count;
-    p->from_stride[d] = from;
+    p->from_stride[d] = (int64_t)from;
     p->to_stride[d] = to;
 }
 
@@ -32,7 +32,8 @@ static void naive(const struct plan_piece *p, int d, uint64_t from, uint64_t to,
         return;
     }
     for (uint64_t i = 0; i < p->count[d]; i++)
-        naive(p, d + 1, from + i * p->from_stride[d], to + i * p->to_stride[d], chunk, row);
+        naive(p, d + 1, from + i * (uint64_t)p->from_stride[d], to + i * p->to_stride[d], chunk,
+              row);
 }
 
 static void number_items(uint32_t *chunk, uint32_t n)

@@ -27,11 +27,12 @@ static inline struct plan *tiny_plan(struct tiny t)
     uint64_t steps = t.steps ? t.steps : 1;
     struct plan_view v = {.name = "x", .items = steps, .item = TINY_ITEM};
     struct plan_part part = {0};
-    part.dim[0] = (struct plan_dim){SEL_SAMPLE, 0, (int64_t)steps, 1, NULL, 1};
+    part.dim[0] = (struct plan_dim){.kind = SEL_SAMPLE, .count = (int64_t)steps, .to_stride = 1};
     struct plan_config c = {
         .arrays = &a, .n_arrays = 1, .views = &v, .n_views = 1, .parts = &part, .n_parts = 1};
-    c.axis = t.samples;
-    c.last = t.samples - steps + 1;
+    struct plan_axis axis = {t.samples, 0, t.samples - steps + 1, 0};
+    c.axes = &axis;
+    c.n_axes = 1;
     c.shuffle = t.shuffle;
     c.remainder = HR_DROP;
     c.block = 1;

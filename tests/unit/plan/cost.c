@@ -21,8 +21,8 @@ static void two_arrays(struct setup *s, uint64_t axis, int64_t window, int64_t l
     s->parts[1].dim[0] = (struct plan_dim){.kind = SEL_SAMPLE, .start = lead, .count = 1};
     s->views[1] = (struct plan_view){"y", 6, 4};
     s->config.n_arrays = s->config.n_views = s->config.n_parts = 2;
-    s->config.first = (uint64_t)window - 1;
-    s->config.last = axis - (uint64_t)lead;
+    s->axes[0].first = (uint64_t)window - 1;
+    s->axes[0].last = axis - (uint64_t)lead;
 }
 
 static void mark(struct plan *p, uint64_t group, int64_t id)
@@ -151,7 +151,8 @@ static void large_epochs_are_estimated(void)
             s.config.block = 4;
             if (filtered) {
                 check(!bitmap_init(&s.filter, 3000000));
-                for (uint64_t id = s.config.first; id < s.config.last; id += id / 1000 % 3 ? 1 : 40)
+                for (uint64_t id = s.axes[0].first; id < s.axes[0].last;
+                     id += id / 1000 % 3 ? 1 : 40)
                     bitmap_set(&s.filter, id);
                 check(!bitmap_index(&s.filter));
                 s.config.filter = &s.filter;
@@ -178,7 +179,7 @@ static void few_large_blocks_are_counted(void)
 {
     struct setup s;
     setup_rows(&s, 400000, 10);
-    s.config.first = 7; /* the rows of its chunk before it belong to no sample of the split */
+    s.axes[0].first = 7; /* the rows of its chunk before it belong to no sample of the split */
     s.config.rows = 60;
     s.config.block = 10000;
     struct plan *p = setup_plan(&s);
@@ -211,7 +212,7 @@ static void the_shuffle_is_judged_as_the_definition_does(void)
     check(!plan_cost(p, 0, &c, NULL));
     check(c.variance > 60 && c.variance < 68 && c.lag1 > 0.9 && c.distinct_blocks == 2);
     plan_unref(p);
-    s.config.last = 64;
+    s.axes[0].last = 64;
     p = setup_plan(&s);
     check(!plan_cost(p, 0, &c, NULL));
     check(isnan(c.variance) && c.distinct_blocks == 2);

@@ -26,8 +26,8 @@ static struct plan *golden_plan(struct setup *s, const struct golden *g)
 {
     setup_rows(s, g->axis, g->cell);
     s->parts[0].dim[0].start = g->start;
-    s->config.first = g->first;
-    s->config.last = g->last;
+    s->axes[0].first = g->first;
+    s->axes[0].last = g->last;
     s->config.shuffle = g->shuffle;
     s->config.remainder = g->remainder;
     s->config.spread = g->spread;

@@ -94,9 +94,9 @@ static void every_row_goes_out_once(void)
             uint64_t n, rows = plan_facts(p)->samples;
             int64_t *ids = walk_epoch(p, seed / 2, &n);
             check_eq(n, rows / small[i].streams * small[i].streams);
-            uint8_t *seen = calloc(s.config.axis, 1);
+            uint8_t *seen = calloc(s.axes[0].n, 1);
             for (uint64_t r = 0; r < n; r++) {
-                check(ids[r] >= 0 && (uint64_t)ids[r] < s.config.axis && !seen[ids[r]]);
+                check(ids[r] >= 0 && (uint64_t)ids[r] < s.axes[0].n && !seen[ids[r]]);
                 check(bitmap_test(&s.filter, (uint64_t)ids[r]));
                 seen[ids[r]] = 1;
             }
@@ -141,16 +141,16 @@ static void a_range_and_a_bitmap_of_the_same_samples_agree(void)
     struct setup s;
     for (uint64_t first = 0; first < 40; first += 13) {
         setup_rows(&s, 500, 32);
-        s.config.first = first;
-        s.config.last = 470;
+        s.axes[0].first = first;
+        s.axes[0].last = 470;
         s.config.global_batch = 5;
         struct plan *range = setup_plan(&s);
         check(!bitmap_init(&s.filter, 500));
         bitmap_set_range(&s.filter, first, 470);
         check(!bitmap_index(&s.filter));
         s.config.filter = &s.filter;
-        s.config.first = 0;
-        s.config.last = 500;
+        s.axes[0].first = 0;
+        s.axes[0].last = 500;
         struct plan *bits = setup_plan(&s);
         uint64_t n, m;
         int64_t *a = walk_epoch(range, 0, &n), *b = walk_epoch(bits, 0, &m);

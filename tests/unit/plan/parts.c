@@ -89,15 +89,15 @@ static struct plan *random_plan(struct geometry *g, int ragged)
         last = last < size ? last : size;
         if (first >= last)
             continue;
+        g->s.axes[0] = (struct plan_axis){(uint64_t)size, (uint64_t)first, (uint64_t)last, 0};
         g->s.config = (struct plan_config){.arrays = g->s.arrays,
                                            .n_arrays = 1,
                                            .views = g->s.views,
                                            .n_views = 1,
                                            .parts = g->s.parts,
                                            .n_parts = 1,
-                                           .axis = (uint64_t)size,
-                                           .first = (uint64_t)first,
-                                           .last = (uint64_t)last,
+                                           .axes = g->s.axes,
+                                           .n_axes = 1,
                                            .rows = 1};
         return setup_plan(&g->s);
     }
@@ -164,7 +164,7 @@ static uint64_t deliver(const struct plan_piece *piece, uint64_t chunk)
     for (;;) {
         uint64_t from = piece->from_offset, to = piece->to_offset;
         for (int d = 0; d < piece->ndim; d++) {
-            from += at[d] * piece->from_stride[d];
+            from += at[d] * (uint64_t)piece->from_stride[d];
             to += at[d] * piece->to_stride[d];
         }
         check(to < MAX_ITEMS && state_of[to] == 1 && want_chunk[to] == chunk &&
@@ -213,7 +213,7 @@ static void random_boxes(int ragged)
     for (int i = 0; i < 1500; i++) {
         struct geometry g;
         struct plan *p = random_plan(&g, ragged);
-        for (int64_t id = (int64_t)g.s.config.first; id < (int64_t)g.s.config.last; id++)
+        for (int64_t id = (int64_t)g.s.axes[0].first; id < (int64_t)g.s.axes[0].last; id++)
             check_sample(&g, p, id);
         plan_unref(p);
     }
@@ -236,7 +236,7 @@ static void the_chunk_bound_is_reached(void)
         struct plan *p = random_plan(&g, i % 2);
         const struct plan_dim *dim = &g.s.parts[0].dim[g.sample];
         uint64_t most = 0;
-        for (int64_t id = (int64_t)g.s.config.first; id < (int64_t)g.s.config.last; id++) {
+        for (int64_t id = (int64_t)g.s.axes[0].first; id < (int64_t)g.s.axes[0].last; id++) {
             uint64_t n = plan_part_chunks(p, 0, id, NULL, 0);
             most = n > most ? n : most;
         }

@@ -283,11 +283,11 @@ static void empty_splits_are_refused(void)
     struct plan *p;
     setup_rows(&s, 100, 3);
     s.config.rows = 4;
-    s.config.first = s.config.last = 50;
+    s.axes[0].first = s.axes[0].last = 50;
     check_eq(plan_open(&s.config, &p, &e), HR_EINVAL);
     check(!bitmap_init(&s.filter, 100) && !bitmap_index(&s.filter));
     s.config.filter = &s.filter;
-    s.config.last = 100;
+    s.axes[0].last = 100;
     check_eq(plan_open(&s.config, &p, &e), HR_EINVAL);
     check_has(e.text, "no id of [50, 100)");
     setup_dispose(&s);
@@ -374,7 +374,7 @@ static void a_plan_outlives_the_tables_it_was_made_from(void)
     check(n == m && !memcmp(a, b, n * 8));
     check_str(plan_config(p)->views[0].name, "x");
     check(plan_config(p)->parts[0].dim[1].list[2] == 5 && plan_config(p)->filter->total == 277);
-    check(plan_config(p)->first == 3 && plan_config(p)->last == 300);
+    check(plan_config(p)->axes[0].first == 3 && plan_config(p)->axes[0].last == 300);
     free(a);
     free(b);
     plan_unref(plan_ref(p));
@@ -385,8 +385,8 @@ static void large_archives_need_no_table(void)
 {
     struct setup s;
     setup_rows(&s, 16000000, 8); /* 2 million chunks */
-    s.config.first = 5;
-    s.config.last = 15999990;
+    s.axes[0].first = 5;
+    s.axes[0].last = 15999990;
     s.config.rows = 64;
     uint64_t live = mem_live();
     struct plan *p = setup_plan(&s);
@@ -409,19 +409,19 @@ static void fingerprints_survive_a_growing_archive(void)
 {
     struct setup s;
     setup_rows(&s, 300, 10);
-    s.config.last = 250;
+    s.axes[0].last = 250;
     s.config.rows = 10;
     struct plan *p = setup_plan(&s);
     struct plan_facts before = *plan_facts(p);
     plan_unref(p);
     setup_rows(&s, 1000, 10);
-    s.config.last = 250;
+    s.axes[0].last = 250;
     s.config.rows = 10;
     p = setup_plan(&s);
     check_eq(plan_facts(p)->split_hash, before.split_hash);
     check_eq(plan_facts(p)->order_hash, before.order_hash);
     plan_unref(p);
-    s.config.last = 260;
+    s.axes[0].last = 260;
     p = setup_plan(&s);
     check(plan_facts(p)->split_hash != before.split_hash &&
           plan_facts(p)->order_hash != before.order_hash);

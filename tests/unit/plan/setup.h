@@ -10,6 +10,7 @@ struct setup {
     struct plan_array arrays[4];
     struct plan_view views[4];
     struct plan_part parts[8];
+    struct plan_axis axes[4];
     struct bitmap filter;
     struct plan_config config;
 };
@@ -30,7 +31,7 @@ static inline void array_set(struct plan_array *a, int ndim, const uint64_t *sha
 /* View 0 = the row of the sample in an array of axis × 8, `rows` a chunk; blocks of one chunk. */
 static inline void setup_rows(struct setup *s, uint64_t axis, uint64_t rows)
 {
-    *s = (struct setup){0};
+    *s = (struct setup){.axes = {{axis, 0, axis, 0}}};
     array_set(&s->arrays[0], 2, (uint64_t[]){axis, 8}, (uint64_t[]){rows, 8});
     s->views[0] = (struct plan_view){"x", 8, 4};
     s->parts[0].dim[0] = (struct plan_dim){.kind = SEL_SAMPLE, .count = 1, .step = 1};
@@ -42,8 +43,8 @@ static inline void setup_rows(struct setup *s, uint64_t axis, uint64_t rows)
                                      .n_views = 1,
                                      .parts = s->parts,
                                      .n_parts = 1,
-                                     .axis = axis,
-                                     .last = axis,
+                                     .axes = s->axes,
+                                     .n_axes = 1,
                                      .block = 1,
                                      .world = 1,
                                      .shuffle = HR_SHUFFLE_SPREAD};

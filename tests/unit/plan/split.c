@@ -24,28 +24,30 @@ static void forecast(struct setup *s, uint64_t axis, uint64_t cell)
 static void ids_whose_boxes_leave_an_array_do_not_exist(void)
 {
     struct setup s;
-    int64_t first, last;
+    struct plan_axis axis;
     forecast(&s, 100, 10);
-    check(!split_valid_ids(s.arrays, s.parts, 2, 100, &first, &last, NULL));
-    check_eq(first, 6);
-    check_eq(last, 94);
+    axis = (struct plan_axis){100, 0, 100, 0};
+    check(!split_valid_ids(s.arrays, s.parts, 2, &axis, 1, NULL));
+    check_eq(axis.first, 6);
+    check_eq(axis.last, 94);
     array_set(&s.arrays[1], 2, (uint64_t[]){50, 8},
               (uint64_t[]){5, 8}); /* y from a shorter array */
     s.parts[1].array = 1;
-    check(!split_valid_ids(s.arrays, s.parts, 2, 100, &first, &last, NULL));
-    check_eq(last, 44);
+    axis = (struct plan_axis){100, 0, 100, 0};
+    check(!split_valid_ids(s.arrays, s.parts, 2, &axis, 1, NULL));
+    check_eq(axis.last, 44);
 }
 
 static void a_window_longer_than_the_array_is_refused(void)
 {
     struct setup s;
-    int64_t first, last;
+    struct plan_axis axis = {10, 0, 10, 0};
     struct hr_error e;
     one_part(&s, 10, 5, 0, 11);
-    check_eq(split_valid_ids(s.arrays, s.parts, 1, 10, &first, &last, &e), HR_EINVAL);
+    check_eq(split_valid_ids(s.arrays, s.parts, 1, &axis, 1, &e), HR_EINVAL);
     check_has(e.text, "takes 11 steps of an array with 10");
     one_part(&s, 10, 5, 20, 1);
-    check_eq(split_valid_ids(s.arrays, s.parts, 1, 10, &first, &last, &e), HR_EINVAL);
+    check_eq(split_valid_ids(s.arrays, s.parts, 1, &axis, 1, &e), HR_EINVAL);
     check_has(e.text, "no sample has all its steps");
 }
 
@@ -53,8 +55,8 @@ static uint64_t g_of(struct setup *s, double *reread)
 {
     uint64_t rows, g;
     int anchor;
-    check(!split_block_rows(s->arrays, s->parts, s->config.n_parts, 0, &rows, &g, &anchor, reread,
-                            NULL));
+    check(!split_block_rows(s->arrays, s->parts, s->config.n_parts, s->axes, 1, 0, &rows, &g,
+                            &anchor, reread, NULL));
     check_eq(rows, g * s->arrays[s->parts[anchor].array].chunk[0]);
     return g;
 }
@@ -103,8 +105,8 @@ static void the_reread_is_what_a_block_touches(void)
                 forecast(&s, 1000, 4);
                 s.parts[0].dim[0].start = start;
                 s.parts[1].dim[0].start = far;
-                check(!split_block_rows(s.arrays, s.parts, 2, g, &rows, &got, &anchor, &reread,
-                                        NULL));
+                check(!split_block_rows(s.arrays, s.parts, 2, s.axes, 1, g, &rows, &got, &anchor,
+                                        &reread, NULL));
                 check(got == g && anchor == 0);
                 uint8_t cell[250] = {0};
                 for (int64_t id = 400 - start; id < 400 - start + (int64_t)rows; id++)
@@ -126,13 +128,22 @@ static void the_anchor_is_the_heaviest_array(void)
     forecast(&s, 1000, 4);
     array_set(&s.arrays[1], 2, (uint64_t[]){1000, 80}, (uint64_t[]){25, 80});
     s.parts[1].array = 1;
-    check(!split_block_rows(s.arrays, s.parts, 2, 3, &rows, &g, &anchor, &reread, NULL));
+    check(!split_block_rows(s.arrays, s.parts, 2, s.axes, 1, 3, &rows, &g, &anchor, &reread, NULL));
     check_eq(anchor, 1); /* 320 decoded bytes a row, against 32 */
     check_eq(rows, 75);
     array_set(&s.arrays[1], 2, (uint64_t[]){1000, 80},
               (uint64_t[]){25, 4}); /* only 2 of its 20 chunks are selected */
-    check(!split_block_rows(s.arrays, s.parts, 2, 3, &rows, &g, &anchor, &reread, NULL));
+    check(!split_block_rows(s.arrays, s.parts, 2, s.axes, 1, 3, &rows, &g, &anchor, &reread, NULL));
     check_eq(anchor, 0);
+}
+
+static int fractions(struct setup *s, int n_parts, int64_t first, int64_t last, uint64_t block,
+                     const double *f, int n, int64_t gap, int64_t *from, int64_t *to,
+                     struct hr_error *e)
+{
+    struct plan_axis axis = {s->axes[0].n, (uint64_t)first, (uint64_t)last, 0};
+    return split_fractions(s->arrays, s->parts, n_parts, &axis, 1, 0, block, f, n, gap, from, to,
+                           e);
 }
 
 static void runs_are_cut_at_block_borders(void)
@@ -140,23 +151,18 @@ static void runs_are_cut_at_block_borders(void)
     struct setup s;
     int64_t from[3], to[3];
     one_part(&s, 1000, 25, 0, 1);
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 1000, 25, (double[]){.8, .1, .1}, 3, 0, from,
-                           to, NULL));
+    check(!fractions(&s, 1, 0, 1000, 1, (double[]){.8, .1, .1}, 3, 0, from, to, NULL));
     check(from[0] == 0 && to[0] == 800 && from[1] == 800 && to[1] == 900 && from[2] == 900 &&
           to[2] == 1000);
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 1000, 75, (double[]){.8, .1}, 2, 0, from, to,
-                           NULL));
+    check(!fractions(&s, 1, 0, 1000, 3, (double[]){.8, .1}, 2, 0, from, to, NULL));
     check(to[0] == 825 && from[1] == 825 && to[1] == 900);
-    check(!split_fractions(s.arrays, s.parts, 1, 30, 990, 25, (double[]){.5, .5}, 2, 10, from, to,
-                           NULL));
+    check(!fractions(&s, 1, 30, 990, 1, (double[]){.5, .5}, 2, 10, from, to, NULL));
     check(from[0] == 30 && to[0] == 490 && from[1] == 500 && to[1] == 990);
     one_part(&s, 1000, 25, 7, 1); /* borders where the boxes begin a chunk */
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 993, 25, (double[]){.5, .5}, 2, 0, from, to,
-                           NULL));
+    check(!fractions(&s, 1, 0, 993, 1, (double[]){.5, .5}, 2, 0, from, to, NULL));
     check_eq((to[0] + 7) % 25, 0);
     one_part(&s, 100, 100, 0, 1); /* one block: cut it where asked */
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 100, 100, (double[]){.8, .1, .1}, 3, 0, from,
-                           to, NULL));
+    check(!fractions(&s, 1, 0, 100, 1, (double[]){.8, .1, .1}, 3, 0, from, to, NULL));
     check(to[0] == 80 && to[1] == 90 && to[2] == 100);
 }
 
@@ -168,8 +174,7 @@ static void rectilinear_axes_are_cut_at_their_edges(void)
     one_part(&s, 100, 20, 0, 1);
     s.arrays[0].grid[0] = 5;
     s.arrays[0].edges[0] = edges;
-    check(!split_fractions(s.arrays, s.parts, 1, 0, 100, 20, (double[]){.5, .5}, 2, 0, from, to,
-                           NULL));
+    check(!fractions(&s, 1, 0, 100, 1, (double[]){.5, .5}, 2, 0, from, to, NULL));
     check_eq(to[0], 37);
 }
 
@@ -185,8 +190,7 @@ static void an_automatic_gap_shares_no_row_and_is_smallest(void)
                 (struct plan_dim){.kind = SEL_SAMPLE, .start = 1 - window, .count = window};
             s.parts[1].dim[0] = (struct plan_dim){.kind = SEL_SAMPLE, .start = lead, .count = 1};
             int64_t first = window - 1, last = 1000 - lead;
-            check(!split_fractions(s.arrays, s.parts, 2, first, last, 10, (double[]){.6, .2, .2}, 3,
-                                   -1, from, to, NULL));
+            check(!fractions(&s, 2, first, last, 1, (double[]){.6, .2, .2}, 3, -1, from, to, NULL));
             int owner[1000], shared = 0, touching = 0;
             memset(owner, -1, sizeof owner);
             for (int run = 0; run < 3; run++)
@@ -210,16 +214,11 @@ static void runs_without_samples_are_refused(void)
     int64_t from[3], to[3];
     struct hr_error e;
     one_part(&s, 100, 10, 0, 40);
-    check_eq(split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){.4, .4, .2}, 3, -1, from,
-                             to, &e),
-             HR_EINVAL);
+    check_eq(fractions(&s, 1, 0, 61, 1, (double[]){.4, .4, .2}, 3, -1, from, to, &e), HR_EINVAL);
     check_has(e.text, "none left after a gap of 39");
-    check_eq(
-        split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){.9, .2}, 2, 0, from, to, &e),
-        HR_EINVAL);
+    check_eq(fractions(&s, 1, 0, 61, 1, (double[]){.9, .2}, 2, 0, from, to, &e), HR_EINVAL);
     check_has(e.text, "add up to 1.1");
-    check_eq(split_fractions(s.arrays, s.parts, 1, 0, 61, 10, (double[]){0}, 1, 0, from, to, &e),
-             HR_EINVAL);
+    check_eq(fractions(&s, 1, 0, 61, 1, (double[]){0}, 1, 0, from, to, &e), HR_EINVAL);
 }
 
 int main(void)

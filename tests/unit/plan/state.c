@@ -139,7 +139,7 @@ static void the_order_fingerprint_sees_every_option(void)
         s.config.streams = i == 4 ? 5 : 4;
         s.config.remainder = i == 5 ? HR_PAD : HR_DROP;
         s.config.shuffle = i == 6 ? HR_SHUFFLE_GLOBAL : HR_SHUFFLE_SPREAD;
-        s.config.last = i == 7 ? 990 : 1000;
+        s.axes[0].last = i == 7 ? 990 : 1000;
         p = setup_plan(&s);
         seen[i] = plan_facts(p)->order_hash;
         plan_unref(p);
