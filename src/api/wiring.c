@@ -31,6 +31,9 @@ static void fill_conversion(const struct samples_source *s, const struct samples
     c->scale = cf->scale;
     c->offset = cf->offset;
     c->n_missing = cf->n_missing;
+    c->ranged = cf->ranged;
+    memcpy(&c->low, &cf->low, sizeof c->low);
+    memcpy(&c->high, &cf->high, sizeof c->high);
     for (int i = 0; i < cf->n_missing; i++)
         memcpy(&c->missing[i], &cf->missing[i], sizeof c->missing[i]);
 }

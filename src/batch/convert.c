@@ -6,13 +6,17 @@
  * of which the usual pairs need one. `via` names what the middle step yields: the target itself
  * where one kernel goes all the way; HR_F64 for packed values on the way to half precision, rounded
  * to odd in between so that the result is as if rounded once; HR_F32 where the value is exact in it
- * anyway. */
+ * anyway.
+ *
+ * A transform that is linear is part of the factors of the middle step; any other makes it yield
+ * HR_F64 and takes the place of what follows it. */
 #include "batch/convert.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "batch/kernels.h"
+#include "batch/transform.h"
 #include "codec/chain.h"
 #include "codec/dtype.h"
 
@@ -59,14 +63,32 @@ static bool single_is_exact(const struct convert *c)
     return c->to == HR_F32 && scale_fits && offset_none && narrow;
 }
 
+static int no_conversion(const struct convert *c, struct hr_error *e)
+{
+    return error_set(e, HR_EINVAL, "%s values are not converted to %s; ask for a float type",
+                     dtype_kind_name(c->from), dtype_kind_name(c->to));
+}
+
+/* Factors and middle type for a transform that is there. */
+static void init_transform(struct convert *c)
+{
+    const struct transform *t = c->transform;
+    c->scaled |= !t->exact && (t->affine || (t->linear && t->normalizes));
+    transform_fold_affine(t, &c->scale, &c->offset);
+    if (t->linear && !t->tables)
+        transform_fold_place(t, 0, &c->scale, &c->offset);
+    if (!t->linear)
+        c->via = HR_F64;
+}
+
 int convert_init(struct convert *c, struct hr_error *e)
 {
-    bool packed = c->scaled || c->n_missing;
+    bool packed = c->scaled || c->n_missing || c->ranged;
     c->kernels = kernels_best();
     c->plain = false;
     c->single = false;
     c->via = c->to;
-    if (c->from == c->to && !packed) {
+    if (c->from == c->to && !packed && !c->transform) {
         c->plain = true;
         if (c->from_item == c->to_item)
             return 0;
@@ -76,39 +98,60 @@ int convert_init(struct convert *c, struct hr_error *e)
     if (!is_number(c->from) || !is_number(c->to))
         return error_set(e, HR_EINVAL, "%s cannot be converted to %s", dtype_kind_name(c->from),
                          dtype_kind_name(c->to));
-    if (!is_float(c->to) && (packed || is_float(c->from)))
-        return error_set(e, HR_EINVAL, "%s values are not converted to %s; ask for a float type",
-                         dtype_kind_name(c->from), dtype_kind_name(c->to));
+    if (!is_float(c->to) && !(c->transform && c->transform->mask) &&
+        (packed || c->transform || is_float(c->from)))
+        return no_conversion(c, e);
     if (packed && c->from == HR_BOOL)
         return error_set(e, HR_EINVAL, "bool values are not packed numbers");
     if (!c->scaled)
         c->scale = 1;
+    if (!c->scaled)
+        c->offset = 0;
+    if (c->transform)
+        init_transform(c);
     if (!c->scaled || c->offset == 0)
         c->offset = -0.0; /* adding it changes nothing; +0 would turn -0 into +0 */
-    c->single = packed && single_is_exact(c);
-    if (is_half(c->to))
+    bool whole = !c->transform || (c->transform->linear && !c->transform->tables);
+    c->single = whole && (packed || c->scaled) && single_is_exact(c);
+    if (whole && is_half(c->to))
         c->via = !c->scaled && (is_half(c->from) || c->from == HR_F32) ? HR_F32 : HR_F64;
+    else if (!whole && is_half(c->to))
+        c->via = HR_F64;
     return 0;
 }
 
 /* ---- contiguous items ------------------------------------------------------------------------ */
 
+/* Truth values have no kernel with factors: nobody packs them, but a transform may follow. */
+static void boolean(const struct kernels *k, bool wide, double scale, double offset, void *to,
+                    const void *items, uint64_t n)
+{
+    k->cast[HR_BOOL][wide ? HR_F64 : HR_F32](to, items, n);
+    for (uint64_t i = 0; i < n; i++)
+        if (wide)
+            ((double *)to)[i] = ((double *)to)[i] * scale + offset;
+        else
+            ((float *)to)[i] = (float)(((float *)to)[i] * scale + offset);
+}
+
 /* Kind `from` (no half type) to HR_F32, HR_F64 or an integer type. */
-static bool middle(const struct convert *c, enum hr_dtype from, void *to, const void *items,
-                   uint64_t n)
+static bool middle(const struct convert *c, enum hr_dtype from, enum hr_dtype via, double scale,
+                   double offset, void *to, const void *items, uint64_t n)
 {
     const struct kernels *k = c->kernels;
     const union convert_number *first = c->n_missing ? c->missing : NULL;
-    bool wide = c->via == HR_F64, fits = true;
+    bool wide = via == HR_F64, fits = true;
     int fused = first != NULL;
     if (c->single)
-        k->single_f32[from](to, items, n, (float)c->scale, first);
+        k->single_f32[from](to, items, n, (float)scale, first);
+    else if (c->scaled && from == HR_BOOL)
+        boolean(k, wide, scale, offset, to, items, n);
     else if (c->scaled && wide)
-        k->packed_f64[from](to, items, n, c->scale, c->offset, first);
+        k->packed_f64[from](to, items, n, scale, offset, first);
     else if (c->scaled)
-        k->packed_f32[from](to, items, n, c->scale, c->offset, first);
+        k->packed_f32[from](to, items, n, scale, offset, first);
     else {
-        fits = k->cast[from][c->via](to, items, n);
+        fits = k->cast[from][via](to, items, n);
         fused = 0;
     }
     for (int i = fused; i < c->n_missing; i++)
@@ -116,32 +159,53 @@ static bool middle(const struct convert *c, enum hr_dtype from, void *to, const 
             k->drop_f64[from](to, items, n, &c->missing[i]);
         else
             k->drop_f32[from](to, items, n, &c->missing[i]);
+    if (c->ranged && wide)
+        k->range_f64[from](to, items, n, &c->low, &c->high);
+    else if (c->ranged)
+        k->range_f32[from](to, items, n, &c->low, &c->high);
     return fits;
 }
 
-/* At most BLOCK contiguous items. */
-static bool convert_block(const struct convert *c, void *to, const void *from, uint64_t n)
+/* HR_F32 or HR_F64 to half precision, or as they are. */
+static void round_half(const struct convert *c, enum hr_dtype via, void *to, const void *values,
+                       uint64_t n)
+{
+    _Alignas(64) float odd[BLOCK];
+    if (via == HR_F64)
+        c->kernels->odd(odd, values, n);
+    c->kernels->narrow[c->to == HR_BF16](to, via == HR_F64 ? odd : values, n);
+}
+
+/* At most BLOCK contiguous items; `place` and `step` as in convert_run_at. */
+static bool convert_block(const struct convert *c, void *to, const void *from, uint64_t n,
+                          uint64_t place, int64_t step)
 {
     _Alignas(64) float wide[BLOCK];
-    _Alignas(64) union {
-        float f[BLOCK];
-        double d[BLOCK];
-    } half_way;
-    enum hr_dtype kind = c->from;
+    _Alignas(64) double values[BLOCK];
+    const struct transform *t = c->transform;
+    double scale = c->scale, offset = c->offset;
+    enum hr_dtype kind = c->from, via = c->via;
     if (is_half(kind)) {
         c->kernels->widen[kind == HR_BF16](wide, from, n);
         from = wide;
         kind = HR_F32;
     }
-    if (!is_half(c->to))
-        return middle(c, kind, to, from, n);
-    middle(c, kind, &half_way, from, n);
-    const float *rounded = half_way.f;
-    if (c->via == HR_F64) {
-        c->kernels->odd(wide, half_way.d, n);
-        rounded = wide;
+    bool tables = t && t->linear && t->tables, whole = !t || (t->linear && !tables);
+    if (tables && !step) {
+        transform_fold_place(t, place, &scale, &offset);
+        whole = true;
+    } else if (tables) {
+        via = HR_F64;
     }
-    c->kernels->narrow[c->to == HR_BF16](to, rounded, n);
+    if (!whole) {
+        bool fits = middle(c, kind, via, scale, offset, values, from, n);
+        transform_block(t, c->kernels, c->to, to, values, n, place, step);
+        return fits;
+    }
+    if (!is_half(c->to))
+        return middle(c, kind, via, scale, offset, to, from, n);
+    middle(c, kind, via, scale, offset, values, from, n);
+    round_half(c, via, to, values, n);
     return true;
 }
 
@@ -195,6 +259,12 @@ static void copy_plain(const struct convert *c, void *to, int64_t to_step, const
 bool convert_run(const struct convert *c, void *to, int64_t to_step, const void *from,
                  int64_t from_step, uint64_t n, bool stream)
 {
+    return convert_run_at(c, to, to_step, from, from_step, n, stream, 0, 0);
+}
+
+bool convert_run_at(const struct convert *c, void *to, int64_t to_step, const void *from,
+                    int64_t from_step, uint64_t n, bool stream, uint64_t place, int64_t step)
+{
     if (c->plain) {
         copy_plain(c, to, to_step, from, from_step, n, stream);
         return true;
@@ -205,16 +275,17 @@ bool convert_run(const struct convert *c, void *to, int64_t to_step, const void 
     for (uint64_t done = 0; done < n; done += BLOCK) {
         uint64_t m = n - done < BLOCK ? n - done : BLOCK;
         const char *items = (const char *)from + (int64_t)done * from_step;
-        char *place = (char *)to + (int64_t)done * to_step;
+        char *target = (char *)to + (int64_t)done * to_step;
         if (!packed_from) {
             copy_steps(gathered, c->from_item, items, from_step, c->from_item, m);
             items = gathered;
         }
-        fits &= convert_block(c, direct ? place : made, items, m);
+        fits &= convert_block(c, direct ? target : made, items, m,
+                              place + (uint64_t)((int64_t)done * step), step);
         if (!direct && packed_to)
-            codec_copy_stream(place, made, m * c->to_item);
+            codec_copy_stream(target, made, m * c->to_item);
         else if (!direct)
-            copy_steps(place, to_step, made, c->to_item, c->to_item, m);
+            copy_steps(target, to_step, made, c->to_item, c->to_item, m);
     }
     return fits;
 }
@@ -225,7 +296,12 @@ bool convert_fill(const struct convert *c, const void *fill, bool nan, void *ite
         return convert_run(c, item, c->to_item, fill, c->from_item, 1, false);
     struct convert from_double = {
         .from = HR_F64, .to = c->to, .from_item = 8, .to_item = c->to_item};
-    double value = NAN;
+    const struct transform *t = c->transform;
+    double value = t && t->fills ? t->fill : NAN;
+    if (t && t->mask) {
+        memset(item, 0, c->to_item);
+        return true;
+    }
     if (!is_float(c->to) || convert_init(&from_double, NULL) < 0)
         return false;
     return convert_run(&from_double, item, c->to_item, &value, 8, 1, false);

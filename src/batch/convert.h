@@ -5,6 +5,8 @@
  * ones pass through a block that stays in the first-level cache, and so do pairs that need two
  * steps (half precision; several missing values).
  *
+ * A `transform` (transform.h) goes with it in the same pass.
+ *
  * Rules (they are docs/internals/scatter.md in short): packed values are computed in double, two
  * roundings, and rounded once to the target; single precision is used only where that provably
  * gives the same bits. Integers keep their value or the run reports that it could not; floats go to
@@ -18,6 +20,7 @@
 #define CONVERT_MAX_MISSING 16
 
 struct kernels;
+struct transform;
 
 union convert_number { /* by the kind of `from`: signed, unsigned, float */
     int64_t i;
@@ -33,6 +36,9 @@ struct convert {
     double scale, offset; /* in double: value · scale + offset */
     int n_missing;        /* equal to one of these → NaN; NaN is missing as it stands */
     union convert_number missing[CONVERT_MAX_MISSING];
+    bool ranged; /* outside low … high → NaN, in the stored type */
+    union convert_number low, high;
+    const struct transform *transform; /* after transform_init; NULL: none */
     /* Made by convert_init. */
     bool plain;        /* bytes move as they are */
     bool single;       /* the single-precision path gives the same bits */
@@ -48,6 +54,9 @@ int convert_init(struct convert *c, struct hr_error *e);
  * same). */
 bool convert_run(const struct convert *c, void *to, int64_t to_step, const void *from,
                  int64_t from_step, uint64_t n, bool stream);
+/* The same where the transform has tables: of the first item's place in them and the way to the next. */
+bool convert_run_at(const struct convert *c, void *to, int64_t to_step, const void *from,
+                    int64_t from_step, uint64_t n, bool stream, uint64_t place, int64_t step);
 
 /* One converted item of the fill value at `fill` (from_item bytes), or NaN, into `item` (16 bytes
  * or to_item). False as above, or NaN asked of a type that has none. */

@@ -293,6 +293,8 @@ static void KERNEL(odd_f32)(float *restrict to, const double *restrict from, uin
     }
 }
 
+#include "batch/transform_kernels.h"
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define CAST_ENTRY(F, T)  [INDEX_##T] = KERNEL(cast_##F##_##T)
@@ -328,6 +330,13 @@ static const struct kernels KERNEL(table) = {
     .widen = {KERNEL(widen_f16), KERNEL(widen_bf16)},
     .narrow = {KERNEL(narrow_f16), KERNEL(narrow_bf16)},
     .odd = KERNEL(odd_f32),
+    .range_f64 = NUMBER_ROW(range, _f64),
+    .range_f32 = NUMBER_ROW(range, _f32),
+    .finish_f32 = {KERNEL(finish_one_f32), KERNEL(finish_each_f32)},
+    .finish_f64 = {KERNEL(finish_one_f64), KERNEL(finish_each_f64)},
+    .finish_exact = {KERNEL(finish_exact_one), KERNEL(finish_exact_each)},
+    .present = KERNEL(present),
+    .log1p = KERNEL(log1p_f64),
 };
 const struct kernels *KERNEL(kernels)(void)
 {

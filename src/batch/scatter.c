@@ -2,6 +2,7 @@
  * contiguous on both sides becomes one run however many dimensions it had. */
 #include "batch/scatter.h"
 #include "base/mem.h"
+#include "batch/transform.h"
 #include "codec/dtype.h"
 
 #include <stdlib.h>
@@ -30,25 +31,36 @@ void scatter_clear(struct scatter *s)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Dimension (count, from, to) outside of those already in *c, which lie innermost first for the
+/* The transform of a part, where places in tables are to be followed; NULL elsewhere. */
+static const struct transform *tables_of(const struct scatter_part *p)
+{
+    const struct transform *t = p->convert.transform;
+    return t && t->tables ? t : NULL;
+}
+
+/* Dimension (count, from, to; table) outside of those already in *c, which lie innermost first for the
  * time being. */
-static void put_outside(struct scatter_copy *c, uint64_t count, int64_t from, int64_t to)
+static void put_outside(struct scatter_copy *c, uint64_t count, int64_t from, int64_t to,
+                        bool tables, int64_t table)
 {
     int last = c->ndim - 1;
     if (count == 1)
         return;
     if (last >= 0 && from == (int64_t)c->count[last] * c->from_stride[last] &&
-        to == (int64_t)c->count[last] * c->to_stride[last]) {
+        to == (int64_t)c->count[last] * c->to_stride[last] &&
+        (!tables || table == (int64_t)c->count[last] * c->table_stride[last])) {
         c->count[last] *= count;
         return;
     }
     c->count[c->ndim] = count;
     c->from_stride[c->ndim] = from;
     c->to_stride[c->ndim] = to;
+    if (tables)
+        c->table_stride[c->ndim] = table;
     c->ndim++;
 }
 
-static void turn_around(struct scatter_copy *c)
+static void turn_around(struct scatter_copy *c, bool tables)
 {
     for (int i = 0, j = c->ndim - 1; i < j; i++, j--) {
         uint64_t count = c->count[i];
@@ -59,6 +71,11 @@ static void turn_around(struct scatter_copy *c)
         c->count[j] = count;
         c->from_stride[j] = from;
         c->to_stride[j] = to;
+        if (!tables)
+            continue;
+        int64_t table = c->table_stride[i];
+        c->table_stride[i] = c->table_stride[j];
+        c->table_stride[j] = table;
     }
 }
 
@@ -69,20 +86,24 @@ int scatter_add(struct scatter *s, const struct scatter_part *p, const struct pl
         return error_nomem(e, (s->n_copies + 1) * sizeof *s->copies, "the pieces of a chunk");
     struct scatter_copy *c = &s->copies[s->n_copies++];
     uint64_t item = p->convert.to_item;
+    const struct transform *t = tables_of(p);
     c->part = p;
     c->from = p->from_skip + piece->from_offset * p->from_step;
     c->to = row + piece->to_offset * item;
+    c->table = t ? transform_place(t, piece->to_offset) : 0;
     c->ndim = 0;
     for (int d = piece->ndim - 1; d >= 0; d--)
         put_outside(c, piece->count[d], piece->from_stride[d] * (int64_t)p->from_step,
-                    (int64_t)(piece->to_stride[d] * item));
+                    (int64_t)(piece->to_stride[d] * item), t,
+                    t ? transform_step(t, piece->to_stride[d]) : 0);
     if (!c->ndim) {
         c->ndim = 1;
         c->count[0] = 1;
         c->from_stride[0] = (int64_t)p->convert.from_item;
         c->to_stride[0] = (int64_t)item;
+        c->table_stride[0] = 0;
     }
-    turn_around(c);
+    turn_around(c, t);
     return 0;
 }
 
@@ -103,14 +124,16 @@ int scatter_add_sample(struct scatter *s, const struct scatter_part *p, const st
 /* The outer dimensions of a copy, one inner run after another. */
 struct walk {
     const struct scatter_copy *copy;
+    bool tables;
     uint64_t at[PLAN_MAX_DIMS];
-    int64_t from, to;
+    int64_t from, to, table;
 };
 
 static void walk_start(struct walk *w, const struct scatter_copy *c)
 {
     w->copy = c;
-    w->from = w->to = 0;
+    w->tables = tables_of(c->part);
+    w->from = w->to = w->table = 0;
     for (int d = 0; d < c->ndim - 1; d++)
         w->at[d] = 0;
 }
@@ -121,10 +144,12 @@ static bool walk_next(struct walk *w)
     for (int d = c->ndim - 2; d >= 0; d--) {
         w->from += c->from_stride[d];
         w->to += c->to_stride[d];
+        w->table += w->tables ? c->table_stride[d] : 0;
         if (++w->at[d] < c->count[d])
             return true;
         w->from -= (int64_t)c->count[d] * c->from_stride[d];
         w->to -= (int64_t)c->count[d] * c->to_stride[d];
+        w->table -= w->tables ? (int64_t)c->count[d] * c->table_stride[d] : 0;
         w->at[d] = 0;
     }
     return false;
@@ -243,8 +268,10 @@ int scatter_from(const struct scatter *s, const void *decoded, bool stream, stru
         struct walk w;
         walk_start(&w, c);
         do {
-            fits &= convert_run(v, c->to + w.to, c->to_stride[last], from + w.from,
-                                c->from_stride[last], c->count[last], stream);
+            fits &=
+                convert_run_at(v, c->to + w.to, c->to_stride[last], from + w.from,
+                               c->from_stride[last], c->count[last], stream,
+                               c->table + (uint64_t)w.table, w.tables ? c->table_stride[last] : 0);
         } while (walk_next(&w));
         if (!fits)
             return error_set(e, HR_EDATA,
@@ -262,8 +289,13 @@ void scatter_fill(const struct scatter *s)
         struct walk w;
         walk_start(&w, c);
         do {
-            convert_repeat(&c->part->convert, c->to + w.to, c->to_stride[last], c->part->fill,
-                           c->count[last]);
+            if (c->part->stored_fill)
+                convert_run_at(&c->part->convert, c->to + w.to, c->to_stride[last],
+                               c->part->stored_fill, 0, c->count[last], false,
+                               c->table + (uint64_t)w.table, w.tables ? c->table_stride[last] : 0);
+            else
+                convert_repeat(&c->part->convert, c->to + w.to, c->to_stride[last], c->part->fill,
+                               c->count[last]);
         } while (walk_next(&w));
     }
 }

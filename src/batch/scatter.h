@@ -25,7 +25,9 @@ struct scatter_part {
     struct convert convert; /* after convert_init */
     uint64_t from_step;     /* bytes from item to item in the decoded chunk: a field's struct … */
     uint64_t from_skip;     /* … and the field's place in it */
-    const void *fill;       /* one tensor item: what absent chunks hold */
+    const void *fill;       /* one tensor item: what absent chunks hold … */
+    /* … or, where a transform makes it differ from place to place, the stored item; else NULL */
+    const void *stored_fill;
 };
 
 struct scatter_copy {
@@ -35,6 +37,9 @@ struct scatter_copy {
     int ndim; /* at least 1; the last dimension is the run of items */
     uint64_t count[PLAN_MAX_DIMS];
     int64_t from_stride[PLAN_MAX_DIMS], to_stride[PLAN_MAX_DIMS]; /* bytes */
+    /* in the tables of a transform: set, as is `table_stride`, only where there are some */
+    uint64_t table;
+    int64_t table_stride[PLAN_MAX_DIMS];
 };
 struct scatter {
     struct scatter_copy *copies;

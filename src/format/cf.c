@@ -9,6 +9,7 @@
  *   elsewhere (microscopy, zarr-python's default 0) it is only what absent chunks hold, and zeros are data.
  * - Under _Unsigned, missing_value is reinterpreted like _FillValue; xarray compares it as a negative number.
  * - Comparison is exact; xarray compares 64-bit integers as doubles.
+ * - Values outside valid_range, valid_min and valid_max are missing (cf_range.c).
  * - Values that no item can equal are dropped; the result type still is the one that could hold NaN. */
 #include "format/cf.h"
 #include <math.h>
@@ -197,7 +198,7 @@ static void read_unsigned(const struct array *x, struct cf *c)
 
 static enum hr_dtype choose_result(const struct cf *c)
 {
-    if (c->scaled && c->masked && !c->n_missing && is_float(c->packed))
+    if (c->scaled && c->masked && !c->n_missing && !c->ranged && is_float(c->packed))
         return c->packed; /* a fill value of NaN: xarray scales in the type of the data */
     if (c->scaled)
         return HR_F64;
@@ -226,6 +227,7 @@ int cf_of_array(const struct array *x, struct cf *out, struct hr_error *e)
         TRY(add_missing(&c, x, "missing_value", missing, e));
     TRY(read_factor(x, "scale_factor", &c.scale, &c.scaled, e));
     TRY(read_factor(x, "add_offset", &c.offset, &c.scaled, e));
+    cf_read_range(x, &c);
     c.result = choose_result(&c);
     *out = c;
     return 0;
@@ -283,9 +285,11 @@ static void decode_floats(const struct cf *c, const void *src, size_t n, enum hr
     for (int k = 0; k < c->n_missing; k++)
         for (size_t i = 0; i < n; i++)
             missing[i] |= v[i] == c->missing[k].d;
+    for (size_t i = 0; c->ranged && i < n; i++)
+        missing[i] |= v[i] < c->low.d || v[i] > c->high.d;
     scale_block(c, v, n);
     number_store_f64(to, false, v, n, dst);
-    for (size_t i = 0; c->n_missing && i < n; i++)
+    for (size_t i = 0; (c->n_missing || c->ranged) && i < n; i++)
         if (missing[i])
             put_nan(to, dst, i);
 }
@@ -329,6 +333,10 @@ static int decode_integers(const struct cf *c, const void *src, size_t n, enum h
         for (size_t i = 0; i < n; i++)
             if (v[i] == c->missing[k].i) /* the same bits for both signs */
                 put_nan(to, dst, i);
+    for (size_t i = 0; c->ranged && i < n; i++)
+        if (is_unsigned ? (uint64_t)v[i] < c->low.u || (uint64_t)v[i] > c->high.u
+                        : v[i] < c->low.i || v[i] > c->high.i)
+            put_nan(to, dst, i);
     return 0;
 }
 
@@ -339,7 +347,7 @@ int cf_decode(const struct cf *c, const void *src, uint64_t n, enum hr_dtype to,
         to = c->result;
     TRY(cf_check(c, to, e));
     size_t from_size = dtype_kind_size(c->packed), to_size = dtype_kind_size(to);
-    if (to == c->packed && !c->scaled && !c->n_missing) {
+    if (to == c->packed && !c->scaled && !c->n_missing && !c->ranged) {
         memcpy(dst, src, n * from_size);
         return 0;
     }

@@ -1,8 +1,8 @@
-/* The packing conventions of CF (`_FillValue`, `missing_value`, `scale_factor`, `add_offset`, `_Unsigned`), as xarray
- * applies them, as one plain value: what the stored numbers of an array mean.
+/* The packing conventions of CF (`_FillValue`, `missing_value`, `scale_factor`, `add_offset`, `_Unsigned`) as xarray
+ * applies them, and valid ranges (cf_range.c), as one plain value: what the stored numbers of an array mean.
  *
  * `cf_of_array` interprets the attributes once; the scatter kernels of the batch room and the plain loop here work from
- * the same struct. Decoding is: read as `packed`; equal to a missing value → NaN; else, when `scaled`, in double
+ * the same struct. Decoding is: read as `packed`; equal to a missing value or outside the range → NaN; else, when `scaled`, in double
  * value · scale + offset (two roundings, no fused multiply-add); then one rounding to the type asked for. No pointers:
  * copy it freely. Times stay numbers: "hours since …" is for whoever reads labels. */
 #ifndef FORMAT_CF_H
@@ -28,12 +28,17 @@ struct cf {
     double scale, offset; /* 1 and 0 when not given */
     int n_missing;        /* NaN is not listed: it is missing as it stands */
     union cf_number missing[CF_MAX_MISSING];
+    bool ranged; /* outside low … high: missing */
+    union cf_number low, high;
 };
 
 /* HR_EFORMAT names the attribute that makes no sense. Arrays that are not plain numbers have nothing to decode. */
 int cf_of_array(const struct array *x, struct cf *out, struct hr_error *e);
 /* The same for numbers as they are stored: reads `kind` as itself. */
 void cf_none(enum hr_dtype kind, struct cf *out);
+
+/* Part of cf_of_array: the range, after packed type and factors are known. */
+void cf_read_range(const struct array *x, struct cf *c);
 
 /* Decode n native-endian items to type `to` (HR_NONE: c->result). src and dst may not overlap. Integers to integers keep
  * the value or are HR_EDATA; masked or scaled values go to floats only (HR_EINVAL). */

@@ -199,6 +199,57 @@ static void attributes_that_make_no_sense_are_named(void)
              0); /* not numbers: nothing to decode */
 }
 
+static void what_lies_outside_the_valid_range_is_missing(void)
+{
+    struct cf c;
+    double out[4];
+    float single[4];
+    const int16_t in[] = {-11, -10, 250, 251};
+    check_eq(cf_v3("int16", "{\"valid_range\": [-10, 250], \"scale_factor\": 0.1}", &c), 0);
+    check(c.ranged && c.result == HR_F64);
+    check_eq(cf_decode(&c, in, 4, HR_NONE, out, &e), 0);
+    check(isnan(out[0]) && out[1] == -1 && out[2] == 25 && isnan(out[3]));
+    check_eq(cf_v3("int16", "{\"valid_max\": 250}", &c), 0);
+    check(c.result == HR_F32 && c.low.i == INT16_MIN);
+    check_eq(cf_decode(&c, in, 4, HR_NONE, single, &e), 0);
+    check(single[0] == -11 && single[2] == 250 && isnan(single[3]));
+    check_eq(cf_decode(&c, in, 4, HR_I16, single, &e), HR_EINVAL);
+    const float floats[] = {-1e30f, -0.5f, NAN, 2};
+    check_eq(cf_v3("float32", "{\"valid_min\": -0.5, \"valid_max\": 1e40}", &c), 0);
+    check_eq(cf_decode(&c, floats, 4, HR_NONE, single, &e), 0);
+    check(isnan(single[0]) && single[1] == -0.5f && isnan(single[2]) && single[3] == 2);
+}
+
+static void a_range_with_a_point_is_meant_in_unpacked_units(void)
+{
+    struct cf c;
+    check_eq(cf_v3("int16", "{\"valid_range\": [0.3, 25.0], \"scale_factor\": 0.1}", &c), 0);
+    check(c.low.i == 3 && c.high.i == 250);
+    check_eq(cf_v3("int16", "{\"valid_range\": [0.3, 25.0], \"scale_factor\": -0.1}", &c), 0);
+    check(c.low.i == -250 && c.high.i == -3);
+    check_eq(cf_v3("uint8", "{\"valid_range\": [0.5, 1e9]}", &c), 0);
+    check(c.low.u == 1 && c.high.u == 255);
+}
+
+static void ranges_that_say_nothing_are_ignored(void)
+{
+    static const char *const attributes[] = {
+        "{\"valid_range\": \"0 to 250\"}",
+        "{\"valid_range\": [0]}",
+        "{\"valid_range\": [5, 4]}",
+        "{\"valid_min\": -99999, \"valid_max\": 99999}",
+        "{\"valid_min\": null}",
+        "{\"valid_range\": [0, 3], \"flag_values\": [0, 1, 2, 3]}",
+    };
+    struct cf c;
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        check_eq(cf_v3("int16", attributes[i], &c), 0);
+        check(!c.ranged && c.result == HR_I16);
+    }
+    check_eq(cf_v3("int8", "{\"_Unsigned\": \"true\", \"valid_range\": [1, -2]}", &c), 0);
+    check(c.ranged && c.low.u == 1 && c.high.u == 254);
+}
+
 int main(void)
 {
     RUN(packed_integers_decode_to_doubles);
@@ -211,6 +262,9 @@ int main(void)
     RUN(extremes_of_64_bits_stay_exact);
     RUN(integers_convert_when_they_fit);
     RUN(attributes_that_make_no_sense_are_named);
+    RUN(what_lies_outside_the_valid_range_is_missing);
+    RUN(a_range_with_a_point_is_meant_in_unpacked_units);
+    RUN(ranges_that_say_nothing_are_ignored);
     reader_free(reader);
     return t_done();
 }
