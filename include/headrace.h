@@ -250,6 +250,33 @@ HR_API int hr_view_dtype(struct hr_samples *s, const char *view, enum hr_dtype t
 HR_API int hr_view_decode(struct hr_samples *s, const char *view, int decode,
                           struct hr_error *e); /* default 1 */
 
+/* What happens to a view's values after decoding, in this order whatever the order of the calls: affine, log1p, clip,
+ * normalise, NaN, cast. It is computed in double and rounded once to the tensor's type, which is a float: where none is
+ * asked for, the decoded type, or for integers float32 (up to 16 bits) or float64. docs/transforms.md. */
+HR_API int hr_view_affine(struct hr_samples *s, const char *view, double scale, double offset,
+                          struct hr_error *e); /* value · scale + offset */
+HR_API int hr_view_log1p(struct hr_samples *s, const char *view, struct hr_error *e);
+HR_API int hr_view_clip(struct hr_samples *s, const char *view, double low, double high,
+                        struct hr_error *e); /* infinite: no limit */
+/* (value - mean) / std. Both are arrays of `shape` in C order (ndim 0: one number each), copied. dims: the names of their
+ * dimensions; NULL: one-dimensional ones run along the stack, or a dimension called channel, c, band or variable, where the
+ * length fits, and all others are broadcast against the tensor without its samples as in numpy. */
+HR_API int hr_view_normalize(struct hr_samples *s, const char *view, const double *mean,
+                             const double *std, int ndim, const int64_t *shape,
+                             const char *const *dims, struct hr_error *e);
+HR_API int
+hr_view_nan(struct hr_samples *s, const char *view, double value,
+            struct hr_error *e); /* what NaN becomes, in units of the result; NaN: keep */
+/* A second view `name` of type bool: 1 where the view has a value, 0 where it is NaN (before hr_view_nan). */
+HR_API int hr_view_mask(struct hr_samples *s, const char *view, const char *name,
+                        struct hr_error *e);
+/* The order of the tensor's dimensions after the sample: "channels_first" or "channels_last"; or all of them by name. No
+ * extra pass. */
+HR_API int hr_view_layout(struct hr_samples *s, const char *view, const char *layout,
+                          struct hr_error *e);
+HR_API int hr_view_order(struct hr_samples *s, const char *view, const char *const *dims, int n,
+                         struct hr_error *e);
+
 /* Derive: keep the samples whose own id lies in the slice / whose own coordinate fits `labels` (as hr_view_sel). */
 HR_API int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop,
                                  int64_t stop, int64_t step, struct hr_samples **out,

@@ -37,6 +37,7 @@ PyObject *ext_archive_new(struct ext_state *s,
                           struct hr_archive *a); /* these take over the reference */
 PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x);
 PyObject *ext_loader_new(struct ext_state *s, struct hr_loader *l);
+struct hr_samples *ext_samples_of(PyObject *self);
 PyObject *ext_batch_new(struct ext_state *s, struct hr_batch *b);
 
 /* A tensor over memory that `batch` (a new reference is taken) or, when NULL, `data` itself (hr_free'd at the end) owns.
@@ -44,5 +45,15 @@ PyObject *ext_batch_new(struct ext_state *s, struct hr_batch *b);
 PyObject *ext_tensor_new(struct ext_state *s, struct hr_batch *batch, void *data,
                          enum hr_dtype dtype, size_t item, const char *name, const char *unit,
                          int ndim, const int64_t *shape);
+
+/* Methods of SamplesHandle that live in transform.c. */
+PyObject *ext_view_affine(PyObject *self, PyObject *args);
+PyObject *ext_view_log1p(PyObject *self, PyObject *args);
+PyObject *ext_view_clip(PyObject *self, PyObject *args);
+PyObject *ext_view_normalize(PyObject *self, PyObject *args);
+PyObject *ext_view_nan(PyObject *self, PyObject *args);
+PyObject *ext_view_mask(PyObject *self, PyObject *args);
+PyObject *ext_view_layout(PyObject *self, PyObject *args);
+PyObject *ext_view_order(PyObject *self, PyObject *args);
 
 #endif

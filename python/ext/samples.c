@@ -29,6 +29,11 @@ static struct hr_samples *of(PyObject *self)
     return ((struct samples_object *)self)->samples;
 }
 
+struct hr_samples *ext_samples_of(PyObject *self)
+{
+    return of(self);
+}
+
 static PyObject *done(PyObject *self, int rc, const struct hr_error *e)
 {
     if (rc < 0)
@@ -330,6 +335,15 @@ static PyMethodDef samples_methods[] = {
     {"sel", samples_label, METH_VARARGS, "sel(view, dim, labels_json)"},
     {"dtype", samples_dtype, METH_VARARGS, "dtype(view, name)"},
     {"decode", samples_decode, METH_VARARGS, "decode(view, bool)"},
+    {"affine", ext_view_affine, METH_VARARGS, "affine(view, scale, offset)"},
+    {"log1p", ext_view_log1p, METH_VARARGS, "log1p(view)"},
+    {"clip", ext_view_clip, METH_VARARGS, "clip(view, low, high)"},
+    {"normalize", ext_view_normalize, METH_VARARGS,
+     "normalize(view, mean, std, shape, dims); mean, std: bytes of float64"},
+    {"nan", ext_view_nan, METH_VARARGS, "nan(view, value)"},
+    {"mask", ext_view_mask, METH_VARARGS, "mask(view, name)"},
+    {"layout", ext_view_layout, METH_VARARGS, "layout(view, name)"},
+    {"order", ext_view_order, METH_VARARGS, "order(view, dims)"},
     {"keep", samples_keep, METH_VARARGS, "keep(start, stop, step) -> SamplesHandle"},
     {"keep_labels", samples_keep_labels, METH_VARARGS, "keep_labels(labels_json) -> SamplesHandle"},
     {"split", samples_split, METH_VARARGS, "split(fractions, gap) -> tuple of SamplesHandle"},

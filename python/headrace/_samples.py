@@ -49,6 +49,8 @@ def _add_view(handle: Any, name: str, view: View) -> None:
         handle.dtype(name, view.dtype)
     if not view.decode:
         handle.decode(name, False)
+    if view.transform:
+        view.transform.apply(handle, name)
 
 
 def _add_steps(handle: Any, name: str, dim: str, value: object) -> bool:

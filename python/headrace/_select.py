@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headrace._arguments import dtype as known_dtype
 from headrace._arguments import flag, integer, mapping, real, refuse, text
+from headrace._transform import Transform, transform
 
 
 class steps:
@@ -63,7 +64,7 @@ class lag:
 class View:
     """Made by `view`. Immutable."""
 
-    __slots__ = ("arrays", "decode", "dims", "dtype", "isel", "sel", "stack")
+    __slots__ = ("arrays", "decode", "dims", "dtype", "isel", "sel", "stack", "transform")
 
     def __init__(
         self,
@@ -73,6 +74,7 @@ class View:
         isel: dict[str, object],
         dtype: str | None,
         decode: bool,
+        transform: Transform | None = None,
     ) -> None:
         self.arrays = arrays
         self.stack = stack
@@ -80,6 +82,7 @@ class View:
         self.isel = isel
         self.dtype = dtype
         self.decode = decode
+        self.transform = transform
 
     def __repr__(self) -> str:
         words = [repr(a) for a in self.arrays]
@@ -92,6 +95,8 @@ class View:
             words.append(f"dtype={self.dtype!r}")
         if not self.decode:
             words.append("decode=False")
+        if self.transform:
+            words += self.transform.words
         return f"view({', '.join(words)})"
 
 
@@ -102,6 +107,16 @@ def view(
     isel: dict[str, object] | None = None,
     dtype: object = None,
     decode: bool = True,
+    affine: tuple[float, float] | None = None,
+    log1p: bool = False,
+    clip: tuple[float | None, float | None] | None = None,
+    mean: object = None,
+    std: object = None,
+    normalize: object = None,
+    nan: float | str = "keep",
+    mask: bool | str = False,
+    layout: str | None = None,
+    order: tuple[str, ...] | None = None,
     **dims: object,
 ) -> View:
     """What a sample takes out of one array, or out of several stacked on a new dimension.
@@ -121,6 +136,24 @@ def view(
         Type of the tensor; default: the array's, after decoding.
     decode
         Whether CF packing (``scale_factor``, ``_FillValue``, …) is decoded, as xarray does.
+    affine
+        ``(scale, offset)``: value · scale + offset, for units. This and what follows is done in this order, in the pass
+        that fills the batch, and rounded once to `dtype`, a float.
+    log1p
+        log(1 + value).
+    clip
+        ``(low, high)``; None for no limit.
+    mean, std
+        (value - mean) / std: numbers, one per stacked array or channel, or arrays that a sample is broadcast against.
+    normalize
+        The same with what ``samples.moments()`` gave.
+    nan
+        "keep", or what NaN becomes, in units of the result.
+    mask
+        True: a second tensor, the view's name and ``_mask``, bool: True where there is a value, False where it is NaN.
+        A text: the same under that name.
+    layout, order
+        "channels_first" or "channels_last", or the names of all dimensions after the sample; no extra pass.
 
     Returns the view; the tensor's layout is (sample, steps, stack, the other dimensions in the array's order).
 
@@ -142,4 +175,5 @@ def view(
             refuse(f"view: isel[{name!r}]", value, "the dimension is selected by label too")
     stack = None if stack is None else text("view: stack", stack, "the name of a new dimension, as str, is expected")
     kind = None if dtype is None else known_dtype("view: dtype", dtype)
-    return View(arrays, stack, labels, indices, kind, flag("view: decode", decode))
+    steps_of_values = transform(affine, log1p, clip, mean, std, normalize, nan, mask, layout, order)
+    return View(arrays, stack, labels, indices, kind, flag("view: decode", decode), steps_of_values)

@@ -6,6 +6,7 @@
 #define API_CORE_H
 #include "api/label.h"
 #include "api/samples.h"
+#include "api/transform.h"
 #include "base/arena.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,6 +26,9 @@ struct view_spec {
     int axis; /* which dimension is the sample axis */
     const char *dims[HR_MAX_DIMS];
     struct dim_spec dim[HR_MAX_DIMS];
+    struct view_transform transform;
+    struct view_layout layout;
+    const struct view_spec *mask_of; /* this is the mask of another view's values */
 };
 
 struct core {
@@ -55,6 +59,8 @@ struct hr_samples {
 };
 
 void core_unref(struct core *c);
+/* The number of a view while samples are built, with the lock held; HR_ESTATE, HR_ENOENT. */
+int core_view_named(struct hr_samples *s, const char *view, struct hr_error *e);
 /* An object with the ids [first, last) or `filter` (taken over) of core c; NULL when out of memory. */
 struct hr_samples *samples_derive(struct core *c, int64_t first, int64_t last,
                                   struct bitmap *filter, bool whole);

@@ -41,6 +41,8 @@ int core_view_layout(const struct core *c, const struct view_spec *v, struct sam
     int place[HR_MAX_DIMS], stack = -1;
     t->name = v->name;
     t->decode = v->decode;
+    t->mask = v->mask_of != NULL;
+    t->view = v;
     t->ndim = 1;
     t->dims[0] = c->along;
     t->shape[0] = 0;
@@ -66,6 +68,11 @@ int core_view_layout(const struct core *c, const struct view_spec *v, struct sam
             t->shape[t->ndim++] = whole ? (int64_t)x->shape[d] : v->dim[d].count;
         }
     }
+    int moved[HR_MAX_DIMS];
+    TRY(transform_order(v, t, moved, e));
+    stack = stack < 0 ? -1 : moved[stack];
+    for (int d = 0; d < x->ndim; d++)
+        place[d] = place[d] < 0 ? -1 : moved[place[d]];
     uint64_t stride[HR_MAX_DIMS] = {0};
     *items = 1;
     for (int d = t->ndim - 1; d > 0; d--) {
@@ -89,7 +96,9 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
     struct view_spec *v = c->views[number];
     struct samples_tensor t;
     uint64_t items, stack_stride, strides[HR_MAX_DIMS];
+    int place[HR_MAX_DIMS];
     TRY(core_view_layout(c, v, &t, &items, &stack_stride, strides, e));
+    TRY(transform_match(v, &t, place, e));
     for (int i = 0; i < v->n_arrays; i++) {
         const struct array *x = v->arrays[i];
         struct plan_part *p = &c->parts[c->n_parts++];
@@ -134,6 +143,7 @@ static int freeze_locked(struct core *c, struct hr_error *e)
         return error_set(e, HR_EINVAL,
                          "no view given: say what a sample takes, such as x=hr.view(\"t2m\")");
     size_t parts = 0;
+    transform_masks(c);
     for (size_t i = 0; i < c->n_views; i++) {
         TRY(check_window(c, c->views[i], e));
         parts += (size_t)c->views[i]->n_arrays;

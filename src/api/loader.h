@@ -11,9 +11,10 @@
 /* Everything the driver looks at besides the plan; it lives until the driver has ended. */
 struct wiring {
     struct samples_plan *samples;
-    const struct array **arrays;  /* one per array of the plan */
-    struct scatter_part *parts;   /* one per part */
-    struct batch_tensor *tensors; /* one per view */
+    const struct array **arrays;   /* one per array of the plan */
+    struct scatter_part *parts;    /* one per part */
+    struct batch_tensor *tensors;  /* one per view */
+    struct transform **transforms; /* likewise; NULL where there is nothing to do */
     struct arena arena;
 };
 int wiring_new(struct hr_samples *s, const struct hr_loader_options *o, struct wiring **out,

@@ -8,6 +8,7 @@
 #include "format/reader.h"
 #include "plan/plan.h"
 
+struct view_spec;
 struct samples_source { /* one per plan array */
     const struct array *array;
     struct cf cf; /* CF packing of the array's attributes */
@@ -19,6 +20,8 @@ struct samples_tensor { /* one per view */
     int64_t shape[HR_MAX_DIMS];
     const char *dims[HR_MAX_DIMS]; /* dims[0]: the sample axis */
     bool decode;                   /* CF packing is to be decoded */
+    bool mask;                     /* 1 where the values of another view are no NaN */
+    const struct view_spec *view;
 };
 struct samples_plan {
     struct hr_archive *archive; /* a reference */

@@ -5,6 +5,24 @@
 #include "base/mem.h"
 #include <string.h>
 
+/* Values that are changed are numbers, and become fractions. */
+static int check_transform(const struct view_spec *v, const struct array *x, enum hr_dtype ask,
+                           bool no_number, struct hr_error *e)
+{
+    if (no_number)
+        return error_set(e, HR_EINVAL,
+                         "view %s: array %s of type %s holds no numbers that could be scaled, "
+                         "clipped or normalised",
+                         v->name, x->path, x->type.name);
+    if (!transform_any(&v->transform) || v->mask_of || !ask || (ask >= HR_F16 && ask <= HR_F64))
+        return 0;
+    return error_set(
+        e, HR_EINVAL,
+        "view %s: its values are scaled, clipped or normalised, which gives fractions, "
+        "not %s; ask for a float dtype",
+        v->name, hr_dtype_name(ask));
+}
+
 static int tensor_dtype(const struct core *c, const struct view_spec *v, enum hr_dtype wanted,
                         int number, struct samples_tensor *t, uint64_t *item, struct hr_error *e)
 {
@@ -18,15 +36,18 @@ static int tensor_dtype(const struct core *c, const struct view_spec *v, enum hr
         struct cf plain;
         cf_none(x->type.kind, &plain);
         const struct cf *cf = v->decode ? &source->cf : &plain;
-        enum hr_dtype own = cf->result;
+        bool changes = transform_any(&v->transform) && !t->mask;
+        enum hr_dtype own = t->mask ? HR_BOOL : cf->result;
         bool opaque =
             own == HR_RAW || own == HR_UTF32 || own == HR_DATETIME64 || own == HR_TIMEDELTA64;
-        enum hr_dtype got = ask && !opaque ? ask : own;
+        TRY(check_transform(v, x, ask, changes && (opaque || own >= HR_C64), e));
+        own = changes ? transform_dtype(own) : own;
+        enum hr_dtype got = ask && !opaque && !t->mask ? ask : own;
         uint64_t size = opaque ? x->type.item_size : hr_dtype_size(got);
         if (ask && opaque && v->dtype && v->dtype != own)
             return error_set(e, HR_EINVAL, "view %s: array %s of type %s cannot become %s", v->name,
                              x->path, x->type.name, hr_dtype_name(v->dtype));
-        if (!opaque && cf_check(cf, got, e) < 0)
+        if (!opaque && !t->mask && cf_check(cf, got, e) < 0)
             return error_context(e, HR_EINVAL, "view %s, array %s", v->name, x->path);
         if (*item && (got != t->dtype || size != *item))
             return error_set(
@@ -65,6 +86,7 @@ static uint64_t hash_views(const struct samples_plan *p)
         hash_string(&h, p->tensors[i].name);
         hash_u64(&h, p->tensors[i].dtype);
         hash_u64(&h, p->tensors[i].decode);
+        transform_hash(p->tensors[i].view, &h);
         for (int d = 1; d < p->tensors[i].ndim; d++)
             hash_u64(&h, (uint64_t)p->tensors[i].shape[d]);
     }

@@ -403,24 +403,28 @@ int hr_view_sel(struct hr_samples *s, const char *view, const char *dim, const c
     return rc;
 }
 
+int core_view_named(struct hr_samples *s, const char *view, struct hr_error *e)
+{
+    const struct core *c = s->core;
+    TRY(building(s, e));
+    for (size_t i = 0; i < c->n_views; i++)
+        if (!strcmp(c->views[i]->name, view))
+            return (int)i;
+    return error_set(e, HR_ENOENT, "there is no view named %s", view);
+}
+
 static int set_view(struct hr_samples *s, const char *view, const enum hr_dtype *t,
                     const int *decode, struct hr_error *e)
 {
     struct core *c = s->core;
     pthread_mutex_lock(&c->lock);
-    int rc = building(s, e);
-    struct view_spec *v = NULL;
-    for (size_t i = 0; !rc && i < c->n_views; i++)
-        if (!strcmp(c->views[i]->name, view))
-            v = c->views[i];
-    if (!rc && !v)
-        rc = error_set(e, HR_ENOENT, "there is no view named %s", view);
-    if (!rc && t)
-        v->dtype = *t;
-    if (!rc && decode)
-        v->decode = *decode != 0;
+    int rc = core_view_named(s, view, e);
+    if (rc >= 0 && t)
+        c->views[rc]->dtype = *t;
+    if (rc >= 0 && decode)
+        c->views[rc]->decode = *decode != 0;
     pthread_mutex_unlock(&c->lock);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 int hr_view_dtype(struct hr_samples *s, const char *view, enum hr_dtype t, struct hr_error *e)

@@ -8,6 +8,7 @@
 
 #include "api/archive.h"
 #include "api/loader.h"
+#include "api/transform.h"
 #include "base/mem.h"
 
 static bool is_number(enum hr_dtype t)
@@ -42,6 +43,12 @@ _Static_assert(sizeof(union convert_number) == sizeof(union cf_number) &&
                    CONVERT_MAX_MISSING >= CF_MAX_MISSING,
                "missing values are handed from format to batch as they are");
 
+/* Absent chunks of a normalised view differ from place to place, where they are no NaN. */
+static const void *stored_fill(const struct array *x, const struct transform *t, bool nan)
+{
+    return t && t->tables && !nan ? x->fill : NULL;
+}
+
 static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
 {
     const struct plan_part *part = &w->samples->parts[p];
@@ -50,6 +57,7 @@ static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
     struct scatter_part *out = &w->parts[p];
     const struct array *x = s->array;
     fill_conversion(s, t, w->samples->views[part->view].item, &out->convert);
+    out->convert.transform = w->transforms[part->view];
     int rc = convert_init(&out->convert, e);
     if (rc < 0)
         return error_context(e, rc, "view %s, array %s", t->name, x->path);
@@ -61,6 +69,7 @@ static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
         return error_nomem(e, item, "a fill value");
     out->fill = fill;
     bool nan = missing == HR_MISSING_NAN;
+    out->stored_fill = stored_fill(x, out->convert.transform, nan);
     if (convert_fill(&out->convert, x->fill, nan, fill))
         return 0;
     if (nan)
@@ -78,7 +87,8 @@ static int wire(struct wiring *w, const struct hr_loader_options *o, struct hr_e
     w->arrays = arena_array(&w->arena, (size_t)s->n_arrays, sizeof *w->arrays);
     w->parts = arena_array(&w->arena, (size_t)s->n_parts, sizeof *w->parts);
     w->tensors = arena_array(&w->arena, (size_t)s->n_views, sizeof *w->tensors);
-    if (!w->arrays || !w->parts || !w->tensors)
+    w->transforms = arena_array(&w->arena, (size_t)s->n_views, sizeof *w->transforms);
+    if (!w->arrays || !w->parts || !w->tensors || !w->transforms)
         return error_nomem(e, (uint64_t)s->n_parts * sizeof *w->parts, "a loader's tables");
     for (int i = 0; i < s->n_arrays; i++)
         w->arrays[i] = s->sources[i].array;
@@ -87,6 +97,7 @@ static int wire(struct wiring *w, const struct hr_loader_options *o, struct hr_e
         w->tensors[i] = (struct batch_tensor){
             .name = t->name, .dtype = t->dtype, .ndim = t->ndim, .item = s->views[i].item};
         memcpy(w->tensors[i].shape, t->shape, sizeof w->tensors[i].shape);
+        TRY(transform_wire(t, &w->arena, &w->transforms[i], e));
     }
     for (int p = 0; p < s->n_parts; p++)
         TRY(wire_part(w, p, o->missing, e));
