@@ -288,9 +288,54 @@ HR_API int hr_samples_sel(struct hr_samples *s, const char *labels, struct hr_sa
 HR_API int hr_samples_split(struct hr_samples *s, const double *fractions, int n, int64_t gap,
                             struct hr_samples **out, struct hr_error *e);
 
+/* … by groups that stay whole: group[i] is that of position i of the sample axis, n_group its length. Sizes end within the
+ * largest group of the fractions; which group goes where is keyed by `seed`. gap as in hr_samples_apart; 0: none. The part
+ * named earlier gives way. */
+HR_API int hr_samples_split_groups(struct hr_samples *s, const int64_t *group, int64_t n_group,
+                                   const double *fractions, int n, uint64_t seed, int64_t gap,
+                                   struct hr_samples **out, struct hr_error *e);
+/* … by n_blocks runs of about equal length, dealt in turn; keyed != 0: in an order keyed by `seed`. */
+HR_API int hr_samples_split_blocks(struct hr_samples *s, int n_blocks, const double *fractions,
+                                   int n, int keyed, uint64_t seed, int64_t gap,
+                                   struct hr_samples **out, struct hr_error *e);
+
+/* Keep the samples whose byte in `mask` is not 0 (one for each of the n positions of the sample axis) / whose id is listed,
+ * in any order. Kept as bits: 12.5 MB for 10^8 positions. */
+HR_API int hr_samples_where(struct hr_samples *s, const uint8_t *mask, int64_t n,
+                            struct hr_samples **out, struct hr_error *e);
+HR_API int hr_samples_take(struct hr_samples *s, const int64_t *ids, int64_t n,
+                           struct hr_samples **out, struct hr_error *e);
+/* Samples in both, in either, in a but not in b; both derived from one description. */
+enum hr_set { HR_SET_AND = 0, HR_SET_OR, HR_SET_WITHOUT };
+HR_API int hr_samples_combine(struct hr_samples *a, struct hr_samples *b, int how,
+                              struct hr_samples **out, struct hr_error *e);
+/* Drop from s the samples at most `gap` ids away from one of `other`; -1: those whose boxes share a row with one. */
+HR_API int hr_samples_apart(struct hr_samples *s, struct hr_samples *other, int64_t gap,
+                            struct hr_samples **out, struct hr_error *e);
+/* What two sets of samples have in common. */
+struct hr_shared {
+    int64_t samples;
+    int64_t rows;   /* along the sample axis, taken by boxes of both; summed over arrays */
+    int64_t chunks; /* read by both */
+};
+HR_API int hr_samples_shared(struct hr_samples *a, struct hr_samples *b, struct hr_shared *out,
+                             struct hr_error *e);
+/* Steps of the sample axis that `duration` ("6h", "30D", or a number in the coordinate's unit) is. Uniform spacing is
+ * checked. */
+HR_API int hr_samples_steps(struct hr_samples *s, const char *duration, int64_t *steps,
+                            struct hr_error *e);
+
 HR_API int hr_samples_count(struct hr_samples *s, int64_t *n, struct hr_error *e);
 HR_API int hr_samples_ids(struct hr_samples *s, int64_t first, int64_t n, int64_t *ids,
                           struct hr_error *e);
+/* The indices along its array that dimension `dim` (≥ 1, of length n) of the tensor of view number `view` shows; for the
+ * steps of the sample axis: relative to the sample. */
+HR_API int hr_samples_index(struct hr_samples *s, int view, int dim, int64_t *index, int64_t n,
+                            struct hr_error *e);
+/* A 1-D array along the sample axis that holds times (CF units, or datetime64), as microseconds since 1970-01-01 of its
+ * calendar; n is the length of the axis; *calendar as CF has it. 1: done; 0: it holds no times. */
+HR_API int hr_samples_times(struct hr_samples *s, const char *array, int64_t *us, int64_t n,
+                            const char **calendar, struct hr_error *e);
 /* {"along", "count", "first_id", "last_id", "views": [{"name", "arrays", "dims", "shape" (without the sample),
  * "dtype", "bytes"}]}. Free with hr_free. */
 HR_API int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e);

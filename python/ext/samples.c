@@ -2,6 +2,8 @@
 #include "ext.h"
 #include <stdlib.h>
 
+#define MOST_RUNS 1000 /* of a split */
+
 struct samples_object {
     PyObject_HEAD struct hr_samples *samples;
 };
@@ -220,28 +222,23 @@ static PyObject *samples_keep_labels(PyObject *self, PyObject *args)
                                        : ext_samples_new(ext_state_of(self), out);
 }
 
-static PyObject *samples_split(PyObject *self, PyObject *args)
+/* Numbers of a sequence: how many there are, or -1 with an exception set. */
+static Py_ssize_t take_fractions(PyObject *self, PyObject *list, double *fractions)
 {
-    PyObject *list;
-    long long gap;
-    double fractions[1000];
-    struct hr_samples *out[1000];
-    struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "OL:split", &list, &gap))
-        return NULL;
     Py_ssize_t n = PySequence_Size(list);
-    if (n < 0 || n > 1000)
-        return n < 0 ? NULL
-                     : ext_fail(ext_state_of(self), HR_EINVAL, "a split into more than 1000 runs");
-    for (Py_ssize_t i = 0; i < n; i++) {
+    if (n > MOST_RUNS)
+        ext_fail(ext_state_of(self), HR_EINVAL, "a split into more than %d parts", MOST_RUNS);
+    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
         PyObject *item = PySequence_GetItem(list, i);
         fractions[i] = item ? PyFloat_AsDouble(item) : -1;
         Py_XDECREF(item);
-        if (PyErr_Occurred())
-            return NULL;
     }
-    if (hr_samples_split(of(self), fractions, (int)n, gap, out, &e) < 0)
-        return ext_raise(ext_state_of(self), &e);
+    return PyErr_Occurred() ? -1 : n;
+}
+
+/* A tuple of handles; the samples are taken over. */
+static PyObject *tuple_of(PyObject *self, struct hr_samples **out, Py_ssize_t n)
+{
     PyObject *tuple = PyTuple_New(n);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item =
@@ -252,6 +249,203 @@ static PyObject *samples_split(PyObject *self, PyObject *args)
             Py_CLEAR(tuple);
     }
     return tuple;
+}
+
+static PyObject *samples_split(PyObject *self, PyObject *args)
+{
+    PyObject *list;
+    long long gap;
+    double fractions[MOST_RUNS];
+    struct hr_samples *out[MOST_RUNS];
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "OL:split", &list, &gap))
+        return NULL;
+    Py_ssize_t n = take_fractions(self, list, fractions);
+    if (n < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_split(of(self), fractions, (int)n, gap, out, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
+}
+
+static PyObject *samples_split_blocks(PyObject *self, PyObject *args)
+{
+    PyObject *list;
+    int blocks, keyed, rc;
+    unsigned long long seed;
+    long long gap;
+    double fractions[MOST_RUNS];
+    struct hr_samples *out[MOST_RUNS];
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "OipKL:split_blocks", &list, &blocks, &keyed, &seed, &gap))
+        return NULL;
+    Py_ssize_t n = take_fractions(self, list, fractions);
+    if (n < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc =
+        hr_samples_split_blocks(of(self), blocks, fractions, (int)n, keyed, seed, gap, out, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
+}
+
+/* Items of `size` bytes of a contiguous buffer. */
+static Py_ssize_t take_buffer(PyObject *self, PyObject *x, Py_ssize_t size, Py_buffer *out)
+{
+    if (PyObject_GetBuffer(x, out, PyBUF_SIMPLE) < 0)
+        return -1;
+    if (out->len % size == 0)
+        return out->len / size;
+    PyBuffer_Release(out);
+    ext_fail(ext_state_of(self), HR_EINVAL, "a buffer of %zd bytes", out->len);
+    return -1;
+}
+
+static PyObject *samples_split_groups(PyObject *self, PyObject *args)
+{
+    PyObject *groups, *list;
+    Py_buffer buffer;
+    unsigned long long seed;
+    long long gap;
+    double fractions[MOST_RUNS];
+    struct hr_samples *out[MOST_RUNS];
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "OOKL:split_groups", &groups, &list, &seed, &gap))
+        return NULL;
+    Py_ssize_t n = take_fractions(self, list, fractions);
+    Py_ssize_t length = n < 0 ? -1 : take_buffer(self, groups, 8, &buffer);
+    if (length < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_split_groups(of(self), buffer.buf, length, fractions,
+                                                        (int)n, seed, gap, out, &e);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
+}
+
+static PyObject *samples_where(PyObject *self, PyObject *mask)
+{
+    Py_buffer buffer;
+    struct hr_samples *out = NULL;
+    struct hr_error e = {0};
+    int rc;
+    if (take_buffer(self, mask, 1, &buffer) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_where(of(self), buffer.buf, buffer.len, &out, &e);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
+}
+
+static PyObject *samples_take(PyObject *self, PyObject *ids)
+{
+    Py_buffer buffer;
+    struct hr_samples *out = NULL;
+    struct hr_error e = {0};
+    int rc;
+    Py_ssize_t n = take_buffer(self, ids, 8, &buffer);
+    if (n < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_take(of(self), buffer.buf, n, &out, &e);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
+}
+
+/* The samples of another handle, or NULL with an exception set. */
+static struct hr_samples *other_samples(PyObject *self, PyObject *other)
+{
+    if (Py_TYPE(other) == Py_TYPE(self))
+        return of(other);
+    ext_fail(ext_state_of(self), EXT_TYPE, "samples are expected, not %R", other);
+    return NULL;
+}
+
+static PyObject *samples_combine(PyObject *self, PyObject *args)
+{
+    PyObject *other;
+    int how, rc;
+    struct hr_samples *out = NULL, *b;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "Oi:combine", &other, &how) || !(b = other_samples(self, other)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_combine(of(self), b, how, &out, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
+                                       : ext_samples_new(ext_state_of(self), out);
+}
+
+static PyObject *samples_apart(PyObject *self, PyObject *args)
+{
+    PyObject *other;
+    long long gap;
+    int rc;
+    struct hr_samples *out = NULL, *b;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "OL:apart", &other, &gap) || !(b = other_samples(self, other)))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_apart(of(self), b, gap, &out, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
+                                       : ext_samples_new(ext_state_of(self), out);
+}
+
+static PyObject *samples_shared(PyObject *self, PyObject *other)
+{
+    struct hr_samples *b = other_samples(self, other);
+    struct hr_shared shared = {0};
+    struct hr_error e = {0};
+    int rc;
+    if (!b)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_shared(of(self), b, &shared, &e);
+    Py_END_ALLOW_THREADS return rc < 0
+        ? ext_raise(ext_state_of(self), &e)
+        : Py_BuildValue("LLL", (long long)shared.samples, (long long)shared.rows,
+                        (long long)shared.chunks);
+}
+
+static PyObject *samples_duration(PyObject *self, PyObject *args)
+{
+    const char *duration;
+    int64_t steps = 0;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "s:duration", &duration))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_steps(of(self), duration, &steps, &e);
+    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
+                                       : PyLong_FromLongLong(steps);
+}
+
+static PyObject *samples_index_of(PyObject *self, PyObject *args)
+{
+    int view, dim;
+    long long n;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "iiL:index", &view, &dim, &n))
+        return NULL;
+    PyObject *bytes =
+        n < 0 ? PyErr_NoMemory() : PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n * 8);
+    if (bytes &&
+        hr_samples_index(of(self), view, dim, (int64_t *)PyByteArray_AsString(bytes), n, &e) < 0) {
+        Py_DECREF(bytes);
+        return ext_raise(ext_state_of(self), &e);
+    }
+    return bytes;
+}
+
+static PyObject *samples_times(PyObject *self, PyObject *args)
+{
+    const char *array, *calendar = NULL;
+    long long n;
+    struct hr_error e = {0};
+    int rc;
+    if (!PyArg_ParseTuple(args, "sL:times", &array, &n))
+        return NULL;
+    PyObject *bytes =
+        n < 0 ? PyErr_NoMemory() : PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n * 8);
+    int64_t *us = bytes ? (int64_t *)PyByteArray_AsString(bytes) : NULL;
+    if (!us)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS rc = hr_samples_times(of(self), array, us, n, &calendar, &e);
+    Py_END_ALLOW_THREADS if (rc == 1) return Py_BuildValue("(Ns)", bytes, calendar);
+    Py_DECREF(bytes);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : Py_NewRef(Py_None);
 }
 
 static PyObject *samples_count(PyObject *self, PyObject *unused)
@@ -347,6 +541,19 @@ static PyMethodDef samples_methods[] = {
     {"keep", samples_keep, METH_VARARGS, "keep(start, stop, step) -> SamplesHandle"},
     {"keep_labels", samples_keep_labels, METH_VARARGS, "keep_labels(labels_json) -> SamplesHandle"},
     {"split", samples_split, METH_VARARGS, "split(fractions, gap) -> tuple of SamplesHandle"},
+    {"split_blocks", samples_split_blocks, METH_VARARGS,
+     "split_blocks(fractions, blocks, keyed, seed, gap) -> tuple of SamplesHandle"},
+    {"split_groups", samples_split_groups, METH_VARARGS,
+     "split_groups(groups, fractions, seed, gap) -> tuple of SamplesHandle"},
+    {"where", samples_where, METH_O, "where(mask) -> SamplesHandle"},
+    {"take", samples_take, METH_O, "take(ids) -> SamplesHandle"},
+    {"combine", samples_combine, METH_VARARGS, "combine(other, how) -> SamplesHandle"},
+    {"apart", samples_apart, METH_VARARGS, "apart(other, gap) -> SamplesHandle"},
+    {"shared", samples_shared, METH_O, "shared(other) -> (samples, rows, chunks)"},
+    {"duration", samples_duration, METH_VARARGS, "duration(text) -> steps"},
+    {"index", samples_index_of, METH_VARARGS, "index(view, dim, n) -> bytearray of int64"},
+    {"times", samples_times, METH_VARARGS,
+     "times(array, n) -> (bytearray of int64, calendar), or None"},
     {"count", samples_count, METH_NOARGS, "count() -> int"},
     {"ids", samples_ids, METH_VARARGS, "ids(first, n) -> bytearray of int64"},
     {"json", samples_json, METH_NOARGS, "json() -> str"},

@@ -36,6 +36,21 @@ from headrace._select import View, lag, steps, view, window
 
 __version__ = _version()
 
+_LATER = {"Splits": "_splits"}  # imported when they are asked for
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"headrace.{_LATER[name]}"), name)
+
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from headrace._splits import Splits
+
 __all__ = [
     "Archive",
     "Array",
@@ -51,6 +66,7 @@ __all__ = [
     "NotFoundError",
     "OutOfRangeError",
     "Samples",
+    "Splits",
     "StateError",
     "StoreError",
     "TimeoutError",

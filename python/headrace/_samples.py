@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from headrace._arguments import INT64, integer, mapping, real, refuse, refuse_type, text
+from headrace._arguments import INT64, integer, mapping, refuse, refuse_type, text
 from headrace._loader import Loader, open_loader
 from headrace._select import View, lag, steps, window
 from headrace._text import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from headrace._archive import Archive
+    from headrace._splits import Splits
 
 
 def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samples:
@@ -83,8 +85,30 @@ def _slice(what: str, value: slice) -> tuple[int | None, int | None, int]:
     return start, stop, 1 if value.step is None else integer(f"{what}: step", value.step, 1)
 
 
+def _positions(what: str, values: Any, length: int) -> Any:
+    """int64 positions of a list of indices, which may count from the end."""
+    if getattr(getattr(values, "dtype", None), "kind", "") in ("i", "u") and len(values):
+        import numpy as np
+
+        outside = (values < -length) | (values >= length)
+        if outside.any():
+            integer(what, values[outside][0], -length, length - 1)
+        return np.ascontiguousarray(np.where(values < 0, values + length, values), np.int64)
+    import array
+
+    whole = [integer(what, i, -length, length - 1) for i in values]
+    return array.array("q", [i + length if i < 0 else i for i in whole])
+
+
+def _same(other: object) -> Samples:
+    if not isinstance(other, Samples):
+        refuse_type("samples", other, "samples derived from the same description are expected")
+    return other
+
+
 class Samples:
-    """Immutable: `sel`, `isel` and `split` give new ones. `batches` opens a loader."""
+    """Immutable: `sel`, `isel`, `where`, `split` and `folds` give new ones, as do ``a & b``, ``a | b`` and ``a - b`` of
+    samples derived from one description. `batches` opens a loader."""
 
     def __init__(self, handle: Any, archive: Archive) -> None:
         self._handle = handle
@@ -115,12 +139,18 @@ class Samples:
 
         return np.frombuffer(self._handle.ids(0, len(self)), np.int64)
 
-    def isel(self, indexers: dict[str, slice] | None = None, **named: slice) -> Samples:
-        """Keep the samples whose id lies in a slice of the sample axis: ``isel(time=slice(0, 1000))``."""
+    def isel(self, indexers: dict[str, object] | None = None, **named: object) -> Samples:
+        """Keep the samples whose id lies in a slice of the sample axis, or in a list: ``isel(time=slice(0, 1000, 4))``.
+
+        A list keeps what is there of it, in archive order.
+        """
         value = self._one("isel", indexers, named)
-        if not isinstance(value, slice):
-            refuse_type(f"isel: {self.along}", value, "a slice of sample ids is expected")
-        return Samples(self._handle.keep(*_slice(f"isel: {self.along}", value)), self.archive)
+        what = f"isel: {self.along}"
+        if isinstance(value, slice):
+            return Samples(self._handle.keep(*_slice(what, value)), self.archive)
+        if not isinstance(value, (list, tuple, range)) and getattr(value, "ndim", 0) != 1:
+            value = [integer(what, value, accepted="a slice, or a list of indices, is expected")]
+        return Samples(self._handle.take(_positions(what, value, self.info["axis"])), self.archive)
 
     def sel(self, indexers: dict[str, object] | None = None, **named: object) -> Samples:
         """Keep the samples whose own coordinate fits: ``sel(time=slice("1990", "2020"))``, both ends included.
@@ -130,11 +160,45 @@ class Samples:
         value = to_json(self._one("sel", indexers, named), f"sel: {self.along}")
         return Samples(self._handle.keep_labels(value), self.archive)
 
-    def where(self, condition: object) -> Samples:
-        """Masks and conditions come in a later release."""
-        from headrace._errors import UnsupportedError
+    def where(self, condition: object = None, /, **named: object) -> Samples:
+        """Keep the samples for which a condition holds.
 
-        raise UnsupportedError("where: masks and conditions come in a later release; sel and isel select by range")
+        Parameters
+        ----------
+        condition
+            A boolean array with a value for each position of the sample axis; sample ids, in any order; or a function
+            that gets the coordinates and gives such a boolean array: ``where(lambda c: c["time.month"] == 6)``. Or a
+            dict of conditions by name, for names that are no identifiers.
+        named
+            Conditions by name, all of which must hold: the sample axis itself, as in `sel`; any other one-dimensional
+            array along it; a part of its dates (year, month, day, hour, minute, second, dayofyear, dayofweek, quarter,
+            season) or of another array's ("valid_time.month"). Each takes a value, a list, or a slice with both ends
+            included.
+
+        >>> samples.where(month=[6, 7, 8], station=["a", "b"])             # doctest: +SKIP
+        >>> samples.where(np.load("good.npy"))                             # doctest: +SKIP
+
+        What is kept is held as bits: 12.5 MB for 10⁸ positions.
+        """
+        from headrace._where import where
+
+        return Samples(where(self, condition, dict(named)), self.archive)
+
+    def apart(self, other: Samples, gap: int | str = "auto") -> Samples:
+        """Drop the samples too near one of `other`: whose windows share a row with it ("auto"), that are at most `gap`
+        positions away, or a duration such as "5D"."""
+        from headrace._splits import _gap
+
+        return Samples(self._handle.apart(_same(other)._handle, _gap(self, gap)), self.archive)
+
+    def __and__(self, other: Samples) -> Samples:
+        return Samples(self._handle.combine(_same(other)._handle, 0), self.archive)
+
+    def __or__(self, other: Samples) -> Samples:
+        return Samples(self._handle.combine(_same(other)._handle, 1), self.archive)
+
+    def __sub__(self, other: Samples) -> Samples:
+        return Samples(self._handle.combine(_same(other)._handle, 2), self.archive)
 
     def _one(self, call: str, given: Any, named: dict[str, Any]) -> Any:
         indexers = {**mapping(f"{call}: indexers", given, "a dict by dimension is expected"), **named}
@@ -147,25 +211,56 @@ class Samples:
             )
         return indexers[self.along]
 
-    def split(self, *fractions: float, gap: int | str = "auto") -> tuple[Samples, ...]:
-        """Cut into contiguous runs in archive order, at block borders nearest the fractions.
+    def split(
+        self,
+        *fractions: float | dict[str, Any],
+        gap: int | str = "auto",
+        by: object = None,
+        blocks: int | str | None = None,
+        seed: int | None = None,
+        **named: Any,
+    ) -> Splits:
+        """Cut into parts that share no sample, and no row through their windows.
 
         Parameters
         ----------
-        fractions
-            Adding up to at most 1.
+        fractions, named
+            ``split(0.8, 0.1, 0.1)``, or with names ``split(train=0.8, val=0.2)``, also as a dict: runs in archive
+            order, cut at block borders nearest the fractions, which add up to at most 1. Or by a coordinate:
+            ``split(time={"train": slice("1979", "2015"), "test": slice("2018", None)})``, or a list of slices and
+            labels; any name that `where` takes.
         gap
-            Samples dropped between runs; "auto" drops the fewest such that no two runs' windows share a row.
+            What is dropped between parts: "auto" drops the fewest samples such that no two parts' windows share a row;
+            a number of positions, or a duration such as "5D". The part named earlier gives way.
+        by
+            Groups that stay whole: the name of an array along the sample axis or of a part of its dates
+            ("time.year"), or an array with a value for each position. Which group goes where is keyed by `seed`.
+        blocks
+            Cut into that many runs (a text: runs of that duration), which are dealt to the parts in turn, or, with
+            `seed`, in a keyed order.
         """
-        if isinstance(gap, str) and gap != "auto":
-            refuse("split: gap", gap, "a number of samples, or 'auto', is expected")
-        between = -1 if isinstance(gap, str) else integer("split: gap", gap, 0)
-        accepted = "a fraction, above 0 and at most 1, is expected"
-        shares = [real("split: fraction", f, accepted) for f in fractions]
-        for share in shares:
-            if not 0 < share <= 1:
-                refuse("split: fraction", share, accepted)
-        return tuple(Samples(h, self.archive) for h in self._handle.split(shares, between))
+        from headrace._splits import split
+
+        return split(self, fractions, named, gap, by, blocks, seed)
+
+    def folds(
+        self,
+        k: int,
+        *,
+        gap: int | str = "auto",
+        by: object = None,
+        blocks: int | str | None = None,
+        seed: int | None = None,
+    ) -> Iterator[Splits]:
+        """k pairs (train, val): each sample is in one val. `gap` is taken from train.
+
+        Without `by` and `blocks` the val parts are runs in archive order; those as in `split`.
+
+        >>> for train, val in samples.folds(5, gap="10D"): ...             # doctest: +SKIP
+        """
+        from headrace._splits import folds
+
+        return folds(self, k, gap, by, blocks, seed)
 
     def batches(
         self,

@@ -1,6 +1,6 @@
 /* struct hr_samples: a shared core that says what a sample is, and the ids that are left: a range, or a bitmap over the
  * axis. What is derived by sel, isel and split shares the core and differs in ids only. */
-#include "api/core.h"
+#include "api/ids.h"
 #include "base/mem.h"
 #include "plan/split.h"
 #include <math.h>
@@ -71,40 +71,27 @@ void hr_samples_unref(struct hr_samples *s)
     mem_free(s);
 }
 
-/* A new object with the ids of `s` that `keep` says, keep being a range with a step or a sorted list of ids. */
+/* A new object with the ids of `s` that `keep` says, keep being a range with a step or a list of ids. */
 static int restrict_ids(struct hr_samples *s, int64_t from, int64_t count, int64_t step,
                         const int64_t *list, struct hr_samples **out, struct hr_error *e)
 {
-    int64_t to = from + (count ? (count - 1) * step + 1 : 0);
-    struct bitmap *b = NULL;
-    if (list || step > 1 || s->filter) {
-        if (!(b = mem_zalloc(sizeof *b)) || bitmap_init(b, (uint64_t)s->core->axis)) {
-            mem_free(b);
-            return error_nomem(e, (uint64_t)s->core->axis / 8, "sample filter");
-        }
-        for (int64_t i = 0; i < count; i++) {
-            int64_t id = list ? list[i] : from + i * step;
-            if (id >= s->first && id < s->last &&
-                (!s->filter || bitmap_test(s->filter, (uint64_t)id)))
-                bitmap_set(b, (uint64_t)id);
-        }
-        if (bitmap_index(b)) {
-            bitmap_dispose(b);
-            mem_free(b);
-            return error_nomem(e, (uint64_t)s->core->axis / 64, "sample filter");
-        }
-        from = s->first;
-        to = s->last;
+    struct bitmap bits;
+    if (!list && step == 1 && !s->filter) {
+        int64_t to = from + count;
+        from = from < s->first ? s->first : from;
+        to = to > s->last ? s->last : to;
+        *out = samples_derive(s->core, from, to > from ? to : from, NULL, false);
+        return *out ? 0 : error_nomem(e, sizeof **out, "samples");
     }
-    from = from < s->first ? s->first : from;
-    to = to > s->last ? s->last : to;
-    *out = samples_derive(s->core, from, to > from ? to : from, b, false);
-    if (*out)
-        return 0;
-    if (b)
-        bitmap_dispose(b);
-    mem_free(b);
-    return error_nomem(e, sizeof **out, "samples");
+    if (bitmap_init(&bits, (uint64_t)s->core->axis) < 0)
+        return error_nomem(e, (uint64_t)s->core->axis / 8, "sample filter");
+    if (!list && step == 1)
+        bitmap_set_range(&bits, (uint64_t)from, (uint64_t)(from + count));
+    else
+        for (int64_t i = 0; i < count; i++)
+            bitmap_set(&bits, (uint64_t)(list ? list[i] : from + i * step));
+    ids_and(&bits, s);
+    return ids_samples(s->core, &bits, out, e);
 }
 
 int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop,
@@ -209,4 +196,15 @@ int hr_samples_ids(struct hr_samples *s, int64_t first, int64_t n, int64_t *ids,
         ids[i] = s->filter ? (int64_t)bitmap_select(s->filter, (uint64_t)(first + i))
                            : s->first + first + i;
     return 0;
+}
+
+int hr_samples_steps(struct hr_samples *s, const char *duration, int64_t *steps, struct hr_error *e)
+{
+    struct coordinate c;
+    TRY(samples_freeze(s, e));
+    TRY(coordinate_read(s->core->archive, s->core->axis_array, s->core->along, s->core->axis, &c,
+                        e));
+    int rc = coordinate_steps(&c, duration, steps, e);
+    coordinate_dispose(&c);
+    return rc;
 }

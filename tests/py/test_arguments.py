@@ -83,7 +83,7 @@ def cases() -> dict[str, tuple[Any, tuple[Any, ...], str]]:
         "index": (lambda s, v: at(s, isel={"lat": v}), (*NO_INTEGER, None, [1.5], [True]), "isel['lat']="),
         "ends": (lambda s, v: at(s, isel={"lat": slice(v, 3)}), (1.5, NAN, "1", True, Odd()), "isel['lat']="),
         "by": (lambda s, v: at(s, isel={"lat": slice(0, 3, v)}), (0, -1, HUGE, 1.5, True, "1"), "isel['lat']: step="),
-        "isel": (lambda s, v: s.isel(time=v), (3, None, [3], "3", Odd()), "isel: time="),
+        "isel": (lambda s, v: s.isel(time=v), (60, None, [60], [1.5], "3", Odd()), "isel: time="),
         "isel by position": (lambda s, v: s.isel(v), NO_DICT, "isel: indexers="),
         "isel ends": (lambda s, v: s.isel(time=slice(v, None)), (1.5, NAN, "1", True, Odd()), "isel: time="),
         "isel step": (lambda s, v: s.isel(time=slice(0, 3, v)), (0, -1, HUGE, 1.5, True, "1"), "isel: time: step="),

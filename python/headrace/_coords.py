@@ -1,0 +1,120 @@
+"""Values along the sample axis: coordinates and other one-dimensional arrays, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import near, text
+from headrace._dates import PARTS, SEASONS, part
+
+if TYPE_CHECKING:
+    from headrace._archive import Array
+    from headrace._samples import Samples
+
+_GREGORIAN = ("standard", "proleptic_gregorian")
+
+
+class Coordinates:
+    """What a condition sees: ``c["time"]``, ``c["time.month"]``, ``c["station"]``: one value for each position of the
+    sample axis, as numpy arrays, read when they are asked for.
+
+    Times are datetime64 (of other calendars than the Gregorian: objects of `cftime`); their parts are integers:
+    year, month, day, hour, minute, second, dayofyear, dayofweek (Monday is 0), quarter; and season ("DJF", …).
+    """
+
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+        self._known: dict[str, Any] = {}
+        self._time_of: dict[str, Any] = {}
+        self.length = int(samples.info["axis"])
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and (find(self._samples, name) is not None or name.rpartition(".")[2] in PARTS)
+
+    def __getitem__(self, name: str) -> Any:
+        name = text("coordinates[…]", name)
+        if name not in self._known:
+            self._known[name] = self._read(name)
+        return self._known[name]
+
+    def times(self, name: str) -> tuple[Any, str] | None:
+        """Microseconds since 1970-01-01 and the calendar, or None where an array holds no times."""
+        import numpy as np
+
+        if name not in self._time_of:
+            array = self._array(name)
+            kind = array.dtype if array.dtype.startswith("datetime64") else array.attributes.get("units", "")
+            found = None
+            if isinstance(kind, str) and (" since " in kind or kind.startswith("datetime64")):
+                found = self._samples._handle.times(name, self.length)
+            self._time_of[name] = None if found is None else (np.frombuffer(found[0], np.int64), found[1])
+        return self._time_of[name]  # type: ignore[no-any-return]
+
+    def part(self, name: str, which: str) -> Any:
+        """One of `PARTS`, as integers; season as numbers."""
+        times = self.times(name)
+        if times is None:
+            from headrace._errors import InvalidError
+
+            raise InvalidError(f"{name}.{which}: {name} holds no times")
+        return part(times[0], times[1], which)
+
+    def _array(self, name: str) -> Array:
+        array = find(self._samples, name)
+        if array is None:
+            from headrace._errors import NotFoundError
+
+            known = along_arrays(self._samples)
+            raise NotFoundError(
+                f"{name}: no one-dimensional array along {self._samples.along} of that name{near(name, known)}; there "
+                f"are {', '.join(known) or 'none'}"
+            )
+        return array
+
+    def _read(self, name: str) -> Any:
+        import numpy as np
+
+        stem, dot, which = name.rpartition(".")
+        if dot and which in PARTS and find(self._samples, name) is None:
+            values = self.part(stem, which)
+            return np.array(SEASONS)[values] if which == "season" else values
+        array = self._array(name)
+        times = self.times(name)
+        if times is None:
+            return array.read()
+        us, calendar = times
+        if calendar in _GREGORIAN:
+            return us.view("datetime64[us]")
+        return _objects(us, calendar)
+
+
+def _objects(us: Any, calendar: str) -> Any:
+    try:
+        import cftime
+    except ImportError:
+        from headrace._errors import UnsupportedError
+
+        raise UnsupportedError(
+            f"times of the calendar {calendar} are objects of cftime, which is not installed; their parts, such as "
+            "time.month, need no package"
+        ) from None
+    epoch = "1969-12-19" if calendar == "julian" else "1970-01-01"  # one day count for what history dated
+    return cftime.num2date(us, f"microseconds since {epoch}", calendar)
+
+
+def find(samples: Samples, name: str) -> Array | None:
+    """The 1-D array of that name along the sample axis: beside the arrays of the views, or at the root."""
+    archive = samples.archive
+    folder = samples.info["views"][0]["arrays"][0].rpartition("/")[0]
+    for path in (f"{folder}/{name}" if folder else name, name):
+        if path in archive:
+            array = archive[path]
+            if len(array.shape) == 1 and array.shape[0] == samples.info["axis"]:
+                return array
+    return None
+
+
+def along_arrays(samples: Samples) -> list[str]:
+    """Names of the 1-D arrays as long as the sample axis."""
+    nodes = [n for n in samples.archive.info["nodes"] if n["kind"] == "array" and n.get("shape")]
+    return [n["path"] for n in nodes if list(n["shape"]) == [samples.info["axis"]]]

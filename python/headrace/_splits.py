@@ -1,0 +1,277 @@
+"""Splits: samples cut by fractions, coordinates, groups or blocks, folds, and the audit of what the parts share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import integer, mapping, real, refuse, refuse_type, shown, text
+from headrace._samples import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_AND, _WITHOUT = 0, 2
+_FRACTION = "a fraction, above 0 and at most 1, is expected"
+_GAP = "a number of samples, a duration such as '5D', or 'auto', is expected"
+_PARTS = 1000
+
+
+class Splits(tuple[Samples, ...]):
+    """The parts of a split, in order: ``train, val = samples.split(0.9, 0.1)``. Where they have names,
+    ``parts["train"]`` too. `report` says what the parts share.
+
+    Parts made by hand can be audited as well: ``hr.Splits({"train": a, "val": b}).report()``.
+    """
+
+    names: tuple[str, ...]
+
+    def __new__(cls, parts: Any, names: Any = None) -> Splits:
+        if isinstance(parts, dict):
+            names, parts = list(parts), list(parts.values())
+        parts = tuple(parts)
+        for part in parts:
+            if not isinstance(part, Samples):
+                refuse_type("Splits", part, "samples are expected")
+        self = super().__new__(cls, parts)
+        self.names = tuple(names) if names else tuple(f"part {i}" for i in range(len(parts)))
+        return self
+
+    def __getnewargs__(self) -> Any:
+        return tuple(self), self.names
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self.names:
+            from headrace._errors import NotFoundError
+
+            raise NotFoundError(f"no part is called {key!r}; there are {', '.join(self.names)}")
+        return super().__getitem__(self.names.index(key))
+
+    def keys(self) -> tuple[str, ...]:
+        return self.names
+
+    def items(self) -> list[tuple[str, Samples]]:
+        """(name, samples) of every part."""
+        return list(zip(self.names, self))
+
+    def __repr__(self) -> str:
+        return f"Splits({', '.join(f'{name}: {len(part):,} samples' for name, part in self.items())})"
+
+    def report(self) -> SplitReport:
+        """Which samples, rows and chunks the parts share: prints as a table, and is a dict of the numbers.
+
+        A row is a step along the sample axis of one array. Rows in two parts are leakage: the windows of one part's
+        samples show what the other is judged by. Chunks in two parts are none; they are read for both.
+        """
+        parts = [
+            {"name": name, "samples": len(part), "chunks": part._handle.shared(part._handle)[2]}
+            for name, part in self.items()
+        ]
+        pairs = []
+        for i, (a, first) in enumerate(self.items()):
+            for b, second in self.items()[i + 1 :]:
+                samples, rows, chunks = first._handle.shared(second._handle)
+                pairs.append({"a": a, "b": b, "samples": samples, "rows": rows, "chunks": chunks})
+        return SplitReport({"parts": parts, "pairs": pairs, "leaks": any(p["samples"] or p["rows"] for p in pairs)})
+
+
+class SplitReport(dict):  # type: ignore[type-arg]
+    """The numbers of `Splits.report`: `parts`, `pairs`, and `leaks`, whether any two share a sample or a row."""
+
+    def _tables(self) -> list[list[tuple[str, ...]]]:
+        from headrace._format import count
+
+        total = sum(p["samples"] for p in self["parts"]) or 1
+        parts: list[tuple[str, ...]] = [("", "samples", "share", "chunks")]
+        parts += [
+            (p["name"], count(p["samples"]), f"{100 * p['samples'] / total:.1f} %", count(p["chunks"]))
+            for p in self["parts"]
+        ]
+        pairs: list[tuple[str, ...]] = [("shared", "samples", "rows", "chunks", "")]
+        pairs += [
+            (f"{p['a']}, {p['b']}", *(count(p[k]) for k in ("samples", "rows", "chunks")), self._verdict(p))
+            for p in self["pairs"]
+        ]
+        return [parts, pairs] if self["pairs"] else [parts]
+
+    @staticmethod
+    def _verdict(pair: dict[str, Any]) -> str:
+        return "leaks" if pair["samples"] or pair["rows"] else "apart"
+
+    def __repr__(self) -> str:
+        from headrace._format import table
+
+        return "\n\n".join(table(rows) for rows in self._tables())
+
+    def _repr_html_(self) -> str:
+        from headrace._format import html, html_table
+
+        return html("".join(html_table(rows[1:], rows[0]) for rows in self._tables()))
+
+
+# ---- making them -----------------------------------------------------------------------------------------------------
+
+
+def split(
+    samples: Samples,
+    fractions: tuple[Any, ...],
+    named: dict[str, Any],
+    gap: object,
+    by: object,
+    blocks: object,
+    seed: object,
+) -> Splits:
+    shares, names, coordinate = _what(fractions, named)
+    distance = _gap(samples, gap)
+    if coordinate is not None:
+        if by is not None or blocks is not None:
+            refuse("split: " + ("by" if by is not None else "blocks"), by or blocks, "this is a split by coordinate")
+        name, parts = coordinate
+        return _by_coordinate(samples, name, parts, distance)
+    if by is not None and blocks is not None:
+        refuse("split: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
+    return Splits((Samples(h, samples.archive) for h in _deal(samples, shares, distance, by, blocks, seed)), names)
+
+
+def _what(fractions: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[float], list[str] | None, Any]:
+    """Fractions and their names, or (coordinate, parts)."""
+    if len(fractions) == 1 and isinstance(fractions[0], dict):
+        given = mapping("split", fractions[0], "a dict of fractions by name is expected")
+        fractions, named = (), {**given, **named}
+    coordinates = {k: v for k, v in named.items() if isinstance(v, (dict, list, tuple))}
+    if coordinates:
+        if len(named) > 1 or fractions:
+            refuse("split", named, "one coordinate alone is expected, or fractions alone")
+        return [], None, next(iter(coordinates.items()))
+    if fractions and named:
+        refuse("split", named, "fractions with names, or without, are expected")
+    values = list(named.values()) or list(fractions)
+    if not 1 <= len(values) <= _PARTS:
+        refuse("split", values, "fractions are expected, such as split(0.8, 0.1, 0.1)")
+    shares = [real("split: fraction", f, _FRACTION) for f in values]
+    for share in shares:
+        if not 0 < share <= 1:
+            refuse("split: fraction", share, _FRACTION)
+    return shares, list(named) or None, None
+
+
+def _gap(samples: Samples, gap: object) -> int:
+    """In ids; -1: so that no row is shared."""
+    if isinstance(gap, str):
+        if gap == "auto":
+            return -1
+        return _steps(samples, "gap", gap, 0)
+    return integer("split: gap", gap, 0, accepted=_GAP)
+
+
+def _steps(samples: Samples, what: str, duration: str, least: int) -> int:
+    """Positions that a duration is."""
+    from headrace._errors import Error
+
+    try:
+        steps = int(samples._handle.duration(text(f"split: {what}", duration)))
+    except Error as e:
+        refuse(f"split: {what}", duration, f"a duration in whole steps of {samples.along} is expected ({e})")
+    if steps < least:
+        refuse(f"split: {what}", duration, f"at least {least} step{'s' if least != 1 else ''} of {samples.along}")
+    return steps
+
+
+def _deal(samples: Samples, shares: list[float], gap: int, by: object, blocks: object, seed: object) -> Any:
+    handle = samples._handle
+    key = 0 if seed is None else integer("split: seed", seed, 0, 2**64 - 1)
+    if by is not None:
+        return handle.split_groups(group_numbers(samples, by), shares, key, gap)
+    if blocks is None:
+        if seed is not None:
+            refuse("split: seed", seed, "runs in archive order have no seed; it belongs to by= and blocks=")
+        return handle.split(shares, gap)
+    return handle.split_blocks(shares, _block_count(samples, blocks), seed is not None, key, gap)
+
+
+def _block_count(samples: Samples, blocks: object) -> int:
+    """How many; of a text, how many of that duration."""
+    if not isinstance(blocks, str):
+        return integer("split: blocks", blocks, 1, _PARTS)
+    steps = _steps(samples, "blocks", blocks, 1)
+    ids = samples.info
+    n: int = -(-(ids["last_id"] - ids["first_id"] + 1) // steps)
+    if n > _PARTS:
+        refuse("split: blocks", blocks, f"these would be {n} blocks; at most {_PARTS}")
+    return n
+
+
+def group_numbers(samples: Samples, by: object) -> Any:
+    """int64 codes of the groups, one for each position of the sample axis."""
+    import numpy as np
+
+    from headrace._coords import Coordinates
+
+    if isinstance(by, str):
+        values = Coordinates(samples)[by]
+    else:
+        values = np.asarray(by.values if hasattr(by, "dims") and hasattr(by, "values") else by)
+    n = samples.info["axis"]
+    if values.shape != (n,):
+        left = f" (as many as samples are left: {n} positions count)" if values.shape == (len(samples),) else ""
+        refuse(
+            "split: by",
+            values.shape,
+            f"one group for each of the {n} positions of {samples.along} is expected{left}",
+        )
+    if values.dtype.kind in "iub":
+        return np.ascontiguousarray(values, np.int64) if values.dtype != np.uint64 else values.view(np.int64)
+    try:
+        codes = np.unique(values, return_inverse=True)[1]
+    except TypeError:
+        refuse_type("split: by", by, "values of one kind are expected")
+    return np.ascontiguousarray(codes, np.int64)
+
+
+def _by_coordinate(samples: Samples, name: str, parts: Any, gap: int) -> Splits:
+    from headrace._coords import Coordinates
+    from headrace._where import _named
+
+    names = list(parts) if isinstance(parts, dict) else None
+    wanted = list(parts.values()) if isinstance(parts, dict) else list(parts)
+    if not wanted:
+        refuse(f"split: {name}", parts, "a dict or a list of slices and labels, one for each part, is expected")
+    coordinates = Coordinates(samples)
+    handles = [_named(samples, samples._handle, coordinates, name, value) for value in wanted]
+    label = names or [f"part {i}" for i in range(len(wanted))]
+    for i, a in enumerate(handles):
+        if not a.count():
+            refuse(f"split: {name}", wanted[i], f"{label[i]} has no samples")
+        for j in range(i):
+            both = handles[j].combine(a, _AND).count()
+            if both:
+                refuse(
+                    f"split: {name}",
+                    wanted[i],
+                    f"{both} of its samples are in {label[j]} too ({shown(wanted[j])}): both ends of a slice count",
+                )
+    for i in reversed(range(len(handles))):
+        for later in handles[i + 1 :]:
+            handles[i] = handles[i].apart(later, gap) if gap else handles[i]
+        if not handles[i].count():
+            refuse(f"split: {name}", wanted[i], f"the gap leaves no samples in {label[i]}: give a smaller gap=")
+    return Splits((Samples(h, samples.archive) for h in handles), names)
+
+
+def folds(samples: Samples, k: object, gap: object, by: object, blocks: object, seed: object) -> Iterator[Splits]:
+    number = integer("folds", k, 2, _PARTS)
+    distance = _gap(samples, gap)
+    if by is not None and blocks is not None:
+        refuse("folds: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
+    parts = _deal(samples, [1 / number] * number, 0, by, blocks, seed)
+    return _folds(samples, parts, distance)
+
+
+def _folds(samples: Samples, parts: Any, gap: int) -> Iterator[Splits]:
+    for i, part in enumerate(parts):
+        rest = samples._handle.combine(part, _WITHOUT)
+        rest = rest.apart(part, gap) if gap else rest
+        if not rest.count():
+            refuse("folds: gap", gap, f"it leaves nothing to train on in fold {i}")
+        yield Splits((Samples(rest, samples.archive), Samples(part, samples.archive)), ("train", "val"))

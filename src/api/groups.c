@@ -1,0 +1,297 @@
+/* Splits whose parts are not runs: by groups that stay whole, and by blocks of the axis dealt in turn. Either way groups are
+ * counted, dealt (deal.c), and the ids of each become bits; the split named earlier gives way where a gap is wanted, so
+ * that what a model is judged by stays whole. */
+#include "api/deal.h"
+#include "api/ids.h"
+#include "base/keyed.h"
+#include "base/mem.h"
+#include "plan/split.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_RUNS 1000
+#define KEY_TAG   0x67726f757073 /* "groups" */
+
+/* ---- counting ------------------------------------------------------------------------------------------------- */
+
+struct groups {
+    uint64_t n, cap; /* cap: places of the table, a power of two */
+    uint32_t *table; /* 1 + number of the group, 0: free */
+    int64_t *values;
+    uint64_t *sizes;
+    size_t cap_values, cap_sizes;
+};
+
+static void groups_dispose(struct groups *g)
+{
+    mem_free(g->table);
+    mem_free(g->values);
+    mem_free(g->sizes);
+}
+
+/* The place of a value: where it is, or where it belongs. */
+static uint64_t place_of(const struct groups *g, int64_t value)
+{
+    uint64_t at = keyed_word(KEY_TAG, (uint64_t)value) & (g->cap - 1);
+    while (g->table[at] && g->values[g->table[at] - 1] != value)
+        at = (at + 1) & (g->cap - 1);
+    return at;
+}
+
+static int groups_grow(struct groups *g, struct hr_error *e)
+{
+    uint64_t cap = g->cap ? 2 * g->cap : 1024;
+    uint32_t *table = g->n < UINT32_MAX / 2 ? mem_array((size_t)cap, sizeof *table) : NULL;
+    if (!table)
+        return error_nomem(e, cap * sizeof *table, "the table of groups");
+    mem_free(g->table);
+    g->table = table;
+    g->cap = cap;
+    for (uint64_t i = 0; i < g->n; i++)
+        g->table[place_of(g, g->values[i])] = (uint32_t)(i + 1);
+    return 0;
+}
+
+static int groups_count(struct groups *g, int64_t value, struct hr_error *e)
+{
+    if (2 * g->n >= g->cap)
+        TRY(groups_grow(g, e));
+    uint64_t at = place_of(g, value);
+    if (!g->table[at]) {
+        if (mem_grow((void **)&g->values, &g->cap_values, g->n + 1, 8) < 0 ||
+            mem_grow((void **)&g->sizes, &g->cap_sizes, g->n + 1, 8) < 0)
+            return error_nomem(e, (g->n + 1) * 16, "the table of groups");
+        g->values[g->n] = value;
+        g->sizes[g->n] = 0;
+        g->table[at] = (uint32_t)++g->n;
+    }
+    g->sizes[g->table[at] - 1]++;
+    return 0;
+}
+
+/* ---- dealing -------------------------------------------------------------------------------------------------- */
+
+struct place { /* of a group in the order of dealing */
+    uint64_t word, group;
+};
+
+static int by_word(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->word != y->word)
+        return x->word < y->word ? -1 : 1;
+    return x->group < y->group ? -1 : x->group > y->group;
+}
+
+/* Group numbers in keyed order; `values` (NULL: the numbers themselves) say what a group is, wherever it stands. */
+static int keyed_order(const int64_t *values, uint64_t n, uint64_t seed, uint64_t **out,
+                       struct hr_error *e)
+{
+    struct place *places = mem_array((size_t)n, sizeof *places);
+    uint64_t *order = mem_array((size_t)n, sizeof *order), key = keyed_mix(seed, KEY_TAG);
+    if (!places || !order) {
+        mem_free(places);
+        mem_free(order);
+        return error_nomem(e, n * sizeof *places, "the order of groups");
+    }
+    for (uint64_t i = 0; i < n; i++)
+        places[i] = (struct place){keyed_word(key, values ? (uint64_t)values[i] : i), i};
+    qsort(places, (size_t)n, sizeof *places, by_word);
+    for (uint64_t i = 0; i < n; i++)
+        order[i] = places[i].group;
+    mem_free(places);
+    *out = order;
+    return 0;
+}
+
+static int fractions_check(const double *fractions, int n, struct hr_error *e)
+{
+    double sum = 0;
+    if (n < 1 || n > MOST_RUNS)
+        return error_set(e, HR_EINVAL, "split into %d: give between 1 and %d fractions", n,
+                         MOST_RUNS);
+    for (int i = 0; i < n; i++) {
+        if (!(fractions[i] > 0) || !(fractions[i] <= 1))
+            return error_set(e, HR_EINVAL, "split: fraction %g is not in (0, 1]", fractions[i]);
+        sum += fractions[i];
+    }
+    if (sum > 1 + 1e-9)
+        return error_set(e, HR_EINVAL, "split: the fractions add up to %g, more than 1", sum);
+    return 0;
+}
+
+/* to[i]: the run of group i; mem_free. */
+static int deal(const struct groups *g, bool keyed, const int64_t *values, uint64_t seed,
+                const double *fractions, int runs, int16_t **to, struct hr_error *e)
+{
+    uint64_t *order = NULL;
+    if (keyed)
+        TRY(keyed_order(values, g->n, seed, &order, e));
+    int rc =
+        (*to = mem_array((size_t)g->n + 1, sizeof **to)) ? 0 : error_nomem(e, g->n * 2, "split");
+    if (!rc)
+        rc = deal_groups(g->sizes, order, g->n, fractions, runs, *to, e);
+    mem_free(order);
+    if (rc < 0) {
+        mem_free(*to);
+        *to = NULL;
+    }
+    return rc;
+}
+
+/* ---- runs ----------------------------------------------------------------------------------------------------- */
+
+static int bits_new(const struct core *c, int n, struct bitmap **out, struct hr_error *e)
+{
+    struct bitmap *bits = mem_array((size_t)n, sizeof *bits);
+    int rc = bits ? 0 : error_nomem(e, (uint64_t)n * sizeof *bits, "split");
+    for (int i = 0; i < n && !rc; i++)
+        if (bitmap_init(&bits[i], (uint64_t)c->axis) < 0)
+            rc = error_nomem(e, (uint64_t)c->axis / 8, "sample filter");
+    *out = bits;
+    return rc;
+}
+
+static void bits_free(struct bitmap *bits, int n)
+{
+    for (int i = 0; bits && i < n; i++)
+        bitmap_dispose(&bits[i]);
+    mem_free(bits);
+}
+
+/* Samples from the bits, the last run first: each gives way to those behind it. */
+static int runs_make(struct hr_samples *s, struct bitmap *bits, int n, int64_t gap,
+                     struct hr_samples **out, struct hr_error *e)
+{
+    int rc = 0, i = n;
+    while (!rc && i-- > 0) {
+        struct bitmap own = bits[i];
+        bits[i] = (struct bitmap){0};
+        rc = ids_samples(s->core, &own, &out[i], e);
+        for (int j = i + 1; j < n && !rc && gap; j++) {
+            struct hr_samples *apart;
+            if ((rc = hr_samples_apart(out[i], out[j], gap, &apart, e)) < 0)
+                break;
+            hr_samples_unref(out[i]);
+            out[i] = apart;
+        }
+        if (!rc && !samples_count_ids(out[i]))
+            rc = error_set(e, HR_EINVAL,
+                           "split: part %d has no samples left after the gap; give a smaller gap=, "
+                           "or fewer and larger pieces",
+                           i);
+    }
+    for (; rc < 0 && i < n; i++) {
+        hr_samples_unref(out[i]);
+        out[i] = NULL;
+    }
+    return rc;
+}
+
+static int groups_of(struct hr_samples *s, const int64_t *group, struct groups *g,
+                     struct hr_error *e)
+{
+    struct id_set ids = ids_of(s);
+    for (int64_t at = 0, from, to; id_set_run(&ids, &at, &from, &to);)
+        for (int64_t id = from; id < to; id++)
+            TRY(groups_count(g, group[id], e));
+    return 0;
+}
+
+static int split_groups(struct hr_samples *s, const int64_t *group, struct groups *g,
+                        const double *fractions, int n, uint64_t seed, int64_t gap,
+                        struct hr_samples **out, struct hr_error *e)
+{
+    int16_t *to;
+    struct bitmap *bits;
+    TRY(groups_of(s, group, g, e));
+    TRY(deal(g, true, g->values, seed, fractions, n, &to, e));
+    int rc = bits_new(s->core, n, &bits, e);
+    struct id_set ids = ids_of(s);
+    for (int64_t at = 0, from, end; !rc && id_set_run(&ids, &at, &from, &end);)
+        for (int64_t id = from; id < end; id++) {
+            int16_t run = to[g->table[place_of(g, group[id])] - 1];
+            if (run >= 0)
+                bitmap_set(&bits[run], (uint64_t)id);
+        }
+    mem_free(to);
+    if (!rc)
+        rc = runs_make(s, bits, n, gap, out, e);
+    bits_free(bits, n);
+    return rc;
+}
+
+int hr_samples_split_groups(struct hr_samples *s, const int64_t *group, int64_t n_group,
+                            const double *fractions, int n, uint64_t seed, int64_t gap,
+                            struct hr_samples **out, struct hr_error *e)
+{
+    struct groups g = {0};
+    TRY(samples_freeze(s, e));
+    TRY(fractions_check(fractions, n, e));
+    if (n_group != s->core->axis)
+        return error_set(
+            e, HR_EINVAL,
+            "%lld groups are given: one for each of the %lld positions of %s is expected",
+            (long long)n_group, (long long)s->core->axis, s->core->along);
+    int rc = split_groups(s, group, &g, fractions, n, seed, gap, out, e);
+    groups_dispose(&g);
+    return rc;
+}
+
+/* ---- blocks --------------------------------------------------------------------------------------------------- */
+
+static int split_blocks(struct hr_samples *s, struct hr_samples **blocks, int n_blocks,
+                        const double *fractions, int n, int keyed, uint64_t seed, int64_t gap,
+                        struct hr_samples **out, struct hr_error *e)
+{
+    struct groups g = {.n = (uint64_t)n_blocks};
+    struct bitmap *bits;
+    int16_t *to;
+    if (!(g.sizes = mem_array((size_t)n_blocks, sizeof *g.sizes)))
+        return error_nomem(e, (uint64_t)n_blocks * 8, "split");
+    for (int i = 0; i < n_blocks; i++)
+        g.sizes[i] = (uint64_t)samples_count_ids(blocks[i]);
+    int rc = deal(&g, keyed, NULL, seed, fractions, n, &to, e);
+    mem_free(g.sizes);
+    TRY(rc);
+    rc = bits_new(s->core, n, &bits, e);
+    for (int i = 0; i < n_blocks && !rc; i++) {
+        struct id_set ids = ids_of(blocks[i]);
+        for (int64_t at = 0, from, end; to[i] >= 0 && id_set_run(&ids, &at, &from, &end);)
+            bitmap_set_range(&bits[to[i]], (uint64_t)from, (uint64_t)end);
+    }
+    mem_free(to);
+    if (!rc)
+        rc = runs_make(s, bits, n, gap, out, e);
+    bits_free(bits, n);
+    return rc;
+}
+
+int hr_samples_split_blocks(struct hr_samples *s, int n_blocks, const double *fractions, int n,
+                            int keyed, uint64_t seed, int64_t gap, struct hr_samples **out,
+                            struct hr_error *e)
+{
+    TRY(samples_freeze(s, e));
+    TRY(fractions_check(fractions, n, e));
+    if (n_blocks < n || n_blocks > MOST_RUNS || n_blocks > samples_count_ids(s))
+        return error_set(
+            e, HR_EINVAL,
+            "%d blocks for %d splits of %lld samples: at least one for each split, and "
+            "at most %d, none empty",
+            n_blocks, n, (long long)samples_count_ids(s), MOST_RUNS);
+    double *equal = mem_array((size_t)n_blocks, sizeof *equal);
+    struct hr_samples **blocks = mem_array((size_t)n_blocks, sizeof *blocks);
+    int rc = equal && blocks ? 0 : error_nomem(e, (uint64_t)n_blocks * 16, "split");
+    for (int i = 0; i < n_blocks && !rc; i++)
+        equal[i] = 1.0 / n_blocks;
+    if (!rc)
+        rc = hr_samples_split(s, equal, n_blocks, 0, blocks, e);
+    if (!rc) {
+        rc = split_blocks(s, blocks, n_blocks, fractions, n, keyed, seed, gap, out, e);
+        for (int i = 0; i < n_blocks; i++)
+            hr_samples_unref(blocks[i]);
+    }
+    mem_free(blocks);
+    mem_free(equal);
+    return rc;
+}

@@ -1,0 +1,85 @@
+/* What coordinates of samples and batches are made of: which indices of its array a dimension of a tensor shows, and the
+ * instants of a time coordinate, whatever its units and calendar. */
+#include "api/core.h"
+#include <string.h>
+
+static void whole(int64_t *index, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        index[i] = i;
+}
+
+static void selected(const struct dim_spec *spec, int64_t *index)
+{
+    for (int64_t i = 0; i < spec->count; i++)
+        index[i] = spec->kind == SEL_LIST ? spec->list[i]
+                                          : spec->start + i * (spec->step ? spec->step : 1);
+}
+
+/* The dimensions come as core_view_layout lays them out: steps, stack, the others in the array's order. */
+static void fill(const struct core *c, const struct view_spec *v, int dim, int64_t n,
+                 int64_t *index)
+{
+    const struct array *x = v->arrays[0];
+    int at = 1;
+    (void)c;
+    if (v->dim[v->axis].keep && at++ == dim) {
+        for (int64_t i = 0; i < n; i++)
+            index[i] = v->dim[v->axis].start + i;
+        return;
+    }
+    if (v->stack && at++ == dim) {
+        whole(index, n);
+        return;
+    }
+    for (int d = 0; d < x->ndim; d++) {
+        if (d == v->axis || (v->dim[d].set && !v->dim[d].keep) || at++ != dim)
+            continue;
+        if (v->dim[d].set)
+            selected(&v->dim[d], index);
+        else
+            whole(index, n);
+    }
+}
+
+int hr_samples_index(struct hr_samples *s, int view, int dim, int64_t *index, int64_t n,
+                     struct hr_error *e)
+{
+    struct samples_tensor t;
+    uint64_t items, stack, strides[HR_MAX_DIMS];
+    TRY(samples_freeze(s, e));
+    const struct core *c = s->core;
+    if (view < 0 || view >= (int)c->n_views)
+        return error_set(e, HR_EINVAL, "view %d of %zu", view, c->n_views);
+    TRY(core_view_layout(c, c->views[view], &t, &items, &stack, strides, e));
+    if (dim < 1 || dim >= t.ndim || t.shape[dim] != n)
+        return error_set(e, HR_EINVAL, "view %s: no dimension %d of length %lld", t.name, dim,
+                         (long long)n);
+    fill(c, c->views[view], dim, n, index);
+    return 0;
+}
+
+static const char *calendar_name(enum calendar c)
+{
+    static const char *const names[] = {
+        "standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"};
+    return names[c];
+}
+
+int hr_samples_times(struct hr_samples *s, const char *array, int64_t *us, int64_t n,
+                     const char **calendar, struct hr_error *e)
+{
+    struct coordinate c;
+    TRY(samples_freeze(s, e));
+    if (n != s->core->axis)
+        return error_set(e, HR_EINVAL, "%lld times of a sample axis with %lld positions",
+                         (long long)n, (long long)s->core->axis);
+    TRY(coordinate_read(s->core->archive, s->core->axis_array, array, s->core->axis, &c, e));
+    bool time = c.kind == COORDINATE_TIME;
+    if (time) {
+        memcpy(us, c.ints, (size_t)n * sizeof *us);
+        *calendar = calendar_name(c.time.calendar);
+    }
+    coordinate_dispose(&c);
+    return time;
+}
