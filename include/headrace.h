@@ -340,6 +340,36 @@ HR_API int hr_samples_times(struct hr_samples *s, const char *array, int64_t *us
  * "dtype", "bytes"}]}. Free with hr_free. */
 HR_API int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e);
 
+/* ---- moments: what the values of a split come to ------------------------------------------------------------------- */
+
+/* One pass over the samples in archive order: each chunk is read once, each value at the samples' own positions counts once
+ * (windows and steps are left aside), after decoding and the view's affine, log1p and clip. NaN is no value. The result
+ * does not depend on threads or memory. */
+enum hr_by {
+    HR_BY_ARRAY = 0, /* one number for each array of the stack */
+    HR_BY_CHANNEL, /* … for each position along the stack, or a dimension called channel, c, band or variable */
+    HR_BY_GRID /* … for each place of a sample */
+};
+struct hr_moments;
+struct hr_moments_result { /* all of it belongs to the moments */
+    int ndim;              /* of the arrays below, which hold `groups` numbers each */
+    const int64_t *shape;
+    const char *const *dims;
+    int64_t groups;
+    const double *count, *mean, *std, *min, *max; /* std: of the population; NaN where count is 0 */
+};
+/* view NULL: the first. memory: as for loaders. Reads no chunk. */
+HR_API int hr_moments_open(struct hr_samples *s, const char *view, int by, uint64_t memory,
+                           struct hr_moments **out, struct hr_error *e);
+HR_API void hr_moments_free(struct hr_moments *m);
+/* What identifies the result, but for where the archive lies and what its chunks hold: fingerprints. Free with hr_free. */
+HR_API int hr_moments_key(struct hr_moments *m, char **key, struct hr_error *e);
+/* Go on by some rows: 1; 0 when the pass is finished. *rows of *total are done. interrupted: as for hr_loader_poll. */
+HR_API int hr_moments_step(struct hr_moments *m, int (*interrupted)(void *), void *arg,
+                           int64_t *rows, int64_t *total, struct hr_error *e);
+HR_API int hr_moments_result(struct hr_moments *m, struct hr_moments_result *out,
+                             struct hr_error *e);
+
 /* ---- loader ------------------------------------------------------------------------------------------------- */
 
 enum hr_shuffle { HR_SHUFFLE_NONE = 0, HR_SHUFFLE_SPREAD = 1, HR_SHUFFLE_GLOBAL = 2 };

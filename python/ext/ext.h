@@ -55,5 +55,7 @@ PyObject *ext_view_nan(PyObject *self, PyObject *args);
 PyObject *ext_view_mask(PyObject *self, PyObject *args);
 PyObject *ext_view_layout(PyObject *self, PyObject *args);
 PyObject *ext_view_order(PyObject *self, PyObject *args);
+PyObject *ext_moments(PyObject *self, PyObject *args); /* moments.c */
+PyObject *ext_moments_key(PyObject *self, PyObject *args);
 
 #endif

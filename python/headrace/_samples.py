@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from headrace._archive import Archive
+    from headrace._moments import Moments
     from headrace._splits import Splits
 
 
@@ -261,6 +262,40 @@ class Samples:
         from headrace._splits import folds
 
         return folds(self, k, gap, by, blocks, seed)
+
+    def moments(
+        self,
+        view: str | None = None,
+        by: str = "array",
+        *,
+        memory: int | str | None = None,
+        cache: bool = True,
+        progress: bool | None = None,
+    ) -> Moments:
+        """Count, mean, standard deviation, least and greatest of a view's values over these samples, for
+        ``hr.view(…, normalize=…)``.
+
+        One pass in archive order that reads each chunk once. Values count at the samples' own positions, once each,
+        whatever windows the view has; after decoding and its affine, log1p and clip. NaN is no value.
+
+        Parameters
+        ----------
+        view
+            Its name; default: the first.
+        by
+            "array": one number for each stacked array. "channel": for each position along the stack, or a dimension
+            called channel, c, band or variable. "grid": for each place of a sample.
+        memory
+            Budget of the pass, as for `batches`.
+        cache
+            Keep the result in ``~/.cache/headrace`` (or ``$XDG_CACHE_HOME``), and take it from there when archive, view
+            and split are the same. Chunks that change under metadata that do not are not noticed.
+        progress
+            Whether a line on stderr shows how far it is; default: where stderr is a terminal.
+        """
+        from headrace._moments import moments
+
+        return moments(self, view, by, memory, cache, progress)
 
     def batches(
         self,

@@ -41,6 +41,7 @@ struct core {
     size_t n_views, cap_views;
     int64_t axis; /* length of the sample axis, -1 before the first view */
     const struct array *axis_array;
+    struct core *base; /* whose names and lists the views share, or NULL */
     bool frozen;
     /* after freezing */
     struct samples_source *sources;
@@ -58,6 +59,7 @@ struct hr_samples {
     struct bitmap *filter;
 };
 
+struct core *core_ref(struct core *c);
 void core_unref(struct core *c);
 /* The number of a view while samples are built, with the lock held; HR_ESTATE, HR_ENOENT. */
 int core_view_named(struct hr_samples *s, const char *view, struct hr_error *e);

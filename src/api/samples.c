@@ -6,10 +6,17 @@
 #include <math.h>
 #include <string.h>
 
+struct core *core_ref(struct core *c)
+{
+    atomic_fetch_add(&c->refs, 1);
+    return c;
+}
+
 void core_unref(struct core *c)
 {
     if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
         return;
+    core_unref(c->base);
     hr_archive_unref(c->archive);
     mem_free(c->views);
     arena_dispose(&c->arena);

@@ -241,8 +241,7 @@ static bool is_channel(const char *name)
     return false;
 }
 
-/* The stack, or a dimension whose name says it; -1. */
-static int channel_of(const struct view_spec *v, const struct samples_tensor *t)
+int transform_channel(const struct view_spec *v, const struct samples_tensor *t)
 {
     for (int d = 1; d < t->ndim; d++)
         if (v->stack ? !strcmp(t->dims[d], v->stack) : is_channel(t->dims[d]))
@@ -298,7 +297,7 @@ static int order_channels(const struct view_spec *v, const struct samples_tensor
                           struct hr_error *e)
 {
     char all[200];
-    int c = channel_of(v, t), to = v->layout.channels == 1 ? 1 : t->ndim - 1;
+    int c = transform_channel(v, t), to = v->layout.channels == 1 ? 1 : t->ndim - 1;
     if (c < 0)
         return error_set(
             e, HR_EINVAL,
@@ -351,7 +350,7 @@ int transform_match(const struct view_spec *v, const struct samples_tensor *t, i
                     struct hr_error *e)
 {
     const struct view_transform *x = &v->transform;
-    int channel = channel_of(v, t);
+    int channel = transform_channel(v, t);
     for (int d = 0; d < t->ndim; d++)
         place[d] = -1;
     bool by_channel = x->ndim == 1 && !x->dims && channel > 0 && x->shape[0] == t->shape[channel];

@@ -30,6 +30,8 @@ bool transform_any(const struct view_transform *t);
 /* The type of the tensor where none is asked for, given the decoded one. */
 enum hr_dtype transform_dtype(enum hr_dtype decoded);
 void transform_masks(struct core *c); /* before freezing: masks select what their views do */
+/* The stack, or a dimension whose name says that it has channels; -1. */
+int transform_channel(const struct view_spec *v, const struct samples_tensor *t);
 /* Does mean fit the tensor? place[d] (of each tensor dimension, from 1) is its dimension of mean, or -1. */
 int transform_match(const struct view_spec *v, const struct samples_tensor *t, int *place,
                     struct hr_error *e);
