@@ -377,6 +377,12 @@ enum hr_remainder { HR_REMAINDER_DEFAULT = 0, HR_DROP, HR_PAD, HR_SHORT, HR_WRAP
 enum hr_missing { HR_MISSING_FILL = 0, HR_MISSING_NAN, HR_MISSING_ERROR };
 enum hr_on_error { HR_ON_ERROR_RAISE = 0, HR_ON_ERROR_MASK };
 
+/* Run by a worker on each complete batch before it is handed over: batches go out in order all the same, several may be
+ * at work. data: the tensors, in the order of the views; index: sample ids. 0: fine; anything else fails the batch. It must
+ * return: a worker waits for it, and it may still run shortly after hr_loader_close. */
+typedef int (*hr_hook)(void *const *data, int64_t rows, const int64_t *index, int64_t epoch,
+                       void *arg);
+
 struct hr_loader_options {
     size_t size;          /* sizeof(struct hr_loader_options): set by HR_LOADER_OPTIONS */
     int64_t n;            /* rows per rank and batch, or … */
@@ -394,6 +400,8 @@ struct hr_loader_options {
     int on_error;        /* enum hr_on_error */
     int dtype;           /* enum hr_dtype for views without their own; HR_NONE: as decoded */
     int64_t order;       /* order version; 0: newest */
+    hr_hook hook;        /* NULL, or … */
+    void *hook_arg;
     uint64_t
         explicit_set; /* bit i: field i was given by the caller (for loading a state); 0 is fine otherwise */
 };
@@ -416,6 +424,8 @@ struct hr_batch;
 /* Plans; reads no chunk before the first hr_loader_next. */
 HR_API int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o,
                           struct hr_loader **out, struct hr_error *e);
+/* The hook of a loader that has given out no batch yet; HR_ESTATE later. */
+HR_API int hr_loader_hook(struct hr_loader *l, hr_hook hook, void *arg, struct hr_error *e);
 HR_API struct hr_loader *hr_loader_ref(struct hr_loader *l);
 HR_API void hr_loader_unref(struct hr_loader *l); /* closes at the last reference */
 HR_API void hr_loader_close(struct hr_loader *l); /* idempotent, any thread, within 100 ms */

@@ -261,6 +261,17 @@ static PyObject *loader_close(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
+static PyObject *loader_hook(PyObject *self, PyObject *args)
+{
+    unsigned long long address;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "K:hook", &address))
+        return NULL;
+    if (hr_loader_hook(of(self), (hr_hook)(uintptr_t)address, NULL, &e) < 0)
+        return ext_raise(ext_state_of(self), &e);
+    Py_RETURN_NONE;
+}
+
 static PyObject *loader_reduce(PyObject *self, PyObject *unused)
 {
     return ext_unpicklable(self, "a loader",
@@ -280,6 +291,7 @@ static PyMethodDef loader_methods[] = {
     {"load_state", loader_load_state, METH_VARARGS, "load_state(state, allow_batch)"},
     {"plan", loader_plan, METH_NOARGS, "plan() -> JSON str"},
     {"stats", loader_stats, METH_NOARGS, "stats() -> JSON str"},
+    {"hook", loader_hook, METH_VARARGS, "hook(address of a hr_hook)"},
     {"close", loader_close, METH_NOARGS, "close()"},
     {"__reduce__", loader_reduce, METH_NOARGS, NULL},
     {NULL},

@@ -9,8 +9,10 @@ from headrace._text import parse_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from headrace._map import Mapped
     from headrace._samples import Samples
 
 _SHUFFLE = {False: 0, True: 1, "global": 2}
@@ -74,7 +76,14 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
         optional("order", o["order"], 1),
         sum(1 << i for i, value in enumerate(given) if value is not None),
     )
-    return Loader(handle, samples)
+    loader = Loader(handle, samples)
+    if o["native"] is not None:
+        from headrace._map import attach
+
+        attach(loader, o["native"])
+    if o["transform"] is None:
+        return loader
+    return loader.map(o["transform"], o["transform_workers"])  # type: ignore[return-value]
 
 
 def _milliseconds(timeout: float | None) -> int:
@@ -192,6 +201,16 @@ class Loader:
         from headrace._report import Stats
 
         return Stats(json.loads(self._handle.stats()))
+
+    def map(self, fn: Callable[[Any], Any], workers: int = 2) -> Mapped:
+        """The loader with `fn` called on every batch, on `workers` threads; batches keep their order.
+
+        `fn` gets a `Batch` and returns it, or what it made of it: anything but None, with as many rows. An exception of
+        its own comes out of the loop at that batch's turn and ends the epoch.
+        """
+        from headrace._map import Mapped
+
+        return Mapped(self, fn, workers)
 
     def torch(self) -> Any:
         """A ``torch.utils.data.IterableDataset`` that yields dicts of tensors: for bare loops, for

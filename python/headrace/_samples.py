@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from headrace._arguments import INT64, integer, mapping, refuse, refuse_type, text
-from headrace._loader import Loader, open_loader
+from headrace._loader import open_loader
 from headrace._select import View, lag, steps, window
 from headrace._text import to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from headrace._archive import Archive
+    from headrace._loader import Loader
     from headrace._moments import Moments
     from headrace._splits import Splits
 
@@ -318,6 +319,9 @@ class Samples:
         missing: str = "fill",
         on_error: str = "raise",
         order: int | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        transform_workers: int = 2,
+        native: object = None,
     ) -> Loader:
         """Open a loader. Plans, and reads no chunk before the first batch is asked for.
 
@@ -350,12 +354,18 @@ class Samples:
             "raise", or "mask": rows of a chunk that cannot be read stay, filled, with ``batch.valid`` False.
         order
             Version of the order; default: the newest.
+        transform, transform_workers
+            A function of a batch, called on that many threads: what comes back is ``loader.map(transform, …)``.
+        native
+            A native function that workers run on each batch before it is handed over: the address of a ``hr_hook`` (see
+            headrace.h), a numba ``cfunc`` or a ctypes function.
         """
         return open_loader(
             self,
             n=n, global_batch=global_batch, shuffle=shuffle, seed=seed, memory=memory, spread=spread, block=block,
             streams=streams, rank=rank, world=world, replicas=replicas, remainder=remainder, weights=weights,
             stratify=stratify, dtype=dtype, missing=missing, on_error=on_error, order=order,
+            transform=transform, transform_workers=transform_workers, native=native,
         )  # fmt: skip
 
     def __repr__(self) -> str:

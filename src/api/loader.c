@@ -107,6 +107,8 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
                               .parts = w->parts,
                               .mask = o->on_error == HR_ON_ERROR_MASK,
                               .missing_is_error = o->missing == HR_MISSING_ERROR,
+                              .hook = o->hook,
+                              .hook_arg = o->hook_arg,
                               .log = runtime_log,
                               .release = release_wiring,
                               .arg = w,
@@ -251,6 +253,17 @@ void loader_move(struct hr_loader *l, uint64_t epoch, uint64_t step)
     l->consumer.step = step;
     l->consumer.started = false;
     l->consumer.failed.code = 0;
+}
+
+int hr_loader_hook(struct hr_loader *l, hr_hook hook, void *arg, struct hr_error *e)
+{
+    TRY(loader_check(l, e));
+    if (l->consumer.started || l->consumer.repeats)
+        return error_set(e, HR_ESTATE, "a hook is given before the first batch is asked for");
+    l->options.hook = hook;
+    l->options.hook_arg = arg;
+    driver_hook(l->engine.driver, hook, arg);
+    return 0;
 }
 
 void hr_loader_close(struct hr_loader *l)

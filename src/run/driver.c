@@ -3,6 +3,7 @@
  * One mutex covers what passes between threads: messages for the turn and finished batches for the
  * consumer. A call of driver_next that finds a batch takes it under that lock once, makes no system
  * call, and leaves word for the turn. */
+#include "run/hook.h"
 #include "run/turn.h"
 
 #include <stdarg.h>
@@ -160,6 +161,12 @@ const struct engine_facts *driver_facts(const struct driver *d)
     return &d->fixed.facts;
 }
 
+void driver_hook(struct driver *d, hr_hook hook, void *arg)
+{
+    d->fixed.c.hook = hook;
+    d->fixed.c.hook_arg = arg;
+}
+
 void driver_log(struct driver *d, int level, const char *format, ...)
 {
     char text[640];
@@ -182,11 +189,7 @@ void driver_start(struct driver *d, uint64_t epoch, uint64_t step)
     d->synced.start_epoch = epoch;
     d->synced.start_step = step;
     d->synced.broken.code = 0;
-    if (d->synced.finished) { /* nobody will take these: the turn lets them go */
-        *(d->synced.taken ? &d->synced.last_taken->next : &d->synced.taken) = d->synced.finished;
-        d->synced.last_taken = d->synced.last_finished;
-        d->synced.finished = d->synced.last_finished = NULL;
-    }
+    hook_empty_ring(d, &d->synced.taken, &d->synced.last_taken); /* the turn lets them go */
     d->synced.news_left = true;
     turn_unlock(d);
 }
@@ -216,12 +219,17 @@ static int take_locked(struct driver *d, struct hr_batch **out, struct hr_error 
     return rc;
 }
 
+static bool first_ready(const struct driver *d)
+{
+    return d->synced.finished && !d->synced.finished->hooked;
+}
+
 /* Whether driver_next has an answer now: nonzero and *rc. */
 static bool answer_locked(struct driver *d, struct hr_batch **out, int *rc, struct hr_error *e)
 {
     if (d->synced.closed) {
         *rc = error_set(e, HR_ECLOSED, "the loader is closed");
-    } else if (d->synced.finished) {
+    } else if (first_ready(d)) {
         *rc = take_locked(d, out, e);
     } else if (d->synced.broken.code) {
         if (e)
@@ -269,7 +277,7 @@ int driver_next(struct driver *d, uint64_t deadline_ns, int (*interrupted)(void 
         uint64_t until =
             interrupted && now + ASK_INTERRUPTED_NS < explain ? now + ASK_INTERRUPTED_NS : explain;
         wait_locked(d, deadline_ns && deadline_ns < until ? deadline_ns : until);
-        if (!interrupted || d->synced.finished)
+        if (!interrupted || first_ready(d))
             continue;
         pthread_mutex_unlock(&d->synced.mutex);
         int stop = interrupted(arg);

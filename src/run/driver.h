@@ -32,6 +32,8 @@ struct driver_config {
     uint64_t index_bytes; /* bound of the cache of shard indexes; part of engine.tables */
     bool mask;            /* chunks that cannot be had: mask their rows instead of failing */
     bool missing_is_error;
+    hr_hook hook; /* NULL, or run by a worker on each finished batch */
+    void *hook_arg;
     void (*log)(int level, const char *text); /* any thread */
     /* After the last use of arrays and parts; on any thread, perhaps a worker. */
     void (*release)(void *arg);
@@ -43,6 +45,8 @@ struct driver_config {
 struct driver;
 /* Plans the memory: HR_EBUDGET when it does not suffice. On failure `release` is not called. */
 int driver_open(const struct driver_config *c, struct driver **out, struct hr_error *e);
+/* Before the first driver_start. */
+void driver_hook(struct driver *d, hr_hook hook, void *arg);
 struct driver *driver_ref(struct driver *d);
 void driver_unref(struct driver *d);
 void driver_close(struct driver *d); /* idempotent, any thread, does not wait */

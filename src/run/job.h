@@ -64,6 +64,10 @@ struct finished { /* a batch on its way to the consumer, and the news that it wa
     uint32_t slot;
     uint64_t start; /* of which driver_start it is */
     bool failed;
+    /* hook.c: the caller's function is at work on it; it is in no list, nobody waits for it */
+    bool hooked, orphan;
+    struct driver *driver;
+    struct task task;
     struct hr_error error;
 };
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "run/hook.h"
 
 #define COLD_NS          5u /* a byte, and more: the page cache does not have it */
 #define COLD_JOBS        64
@@ -87,6 +88,16 @@ struct news {
     bool closed, explain;
 };
 
+/* A batch that never reached the consumer, and what carried it. */
+static void drop_finished(struct driver *d, struct finished *f)
+{
+    if (f->batch) {
+        batch_dispose(f->batch);
+        driver_unref(d);
+    }
+    mem_free(f);
+}
+
 /* False, and the turn is over, when there is none. */
 static bool take_news(struct driver *d, struct news *m)
 {
@@ -103,10 +114,11 @@ static bool take_news(struct driver *d, struct news *m)
     d->synced.taken = d->synced.last_taken = NULL;
     d->synced.released = 0;
     d->synced.explain = false;
-    if (m->closed && d->synced.finished) { /* nobody will take these */
-        d->synced.last_finished->next = m->taken;
-        m->taken = d->synced.finished;
-        d->synced.finished = d->synced.last_finished = NULL;
+    if (m->closed) { /* nobody will take these */
+        struct finished *last = m->taken;
+        while (last && last->next)
+            last = last->next;
+        hook_empty_ring(d, &m->taken, &last);
     }
     d->synced.stats = d->turn.stats;
     bool some = m->done || m->taken || m->released || m->explain || m->starts != d->turn.start ||
@@ -117,6 +129,10 @@ static bool take_news(struct driver *d, struct news *m)
         some = false;
     }
     pthread_mutex_unlock(&d->synced.mutex);
+    for (struct finished *f = some ? NULL : m->taken, *next; f; f = next) { /* hooks ended late */
+        next = f->next;
+        drop_finished(d, f);
+    }
     return some;
 }
 
@@ -399,7 +415,7 @@ static void finish_batch(struct driver *d, const struct action *a)
 {
     if (d->turn.first)
         limit_fetches(d, d->turn.first = false);
-    struct finished *f = d->turn.nodes[a->slot];
+    struct finished *f = d->turn.nodes[a->slot], *hooked = NULL;
     d->turn.nodes[a->slot] = NULL;
     d->turn.slots->batches[a->slot] = NULL;
     f->failed = a->failed;
@@ -414,12 +430,16 @@ static void finish_batch(struct driver *d, const struct action *a)
     } else {
         *(d->synced.finished ? &d->synced.last_finished->next : &d->synced.finished) = f;
         d->synced.last_finished = f;
-        if (d->synced.waiting) {
+        if (d->fixed.c.hook && !f->failed) {
+            hook_begin(d, hooked = f);
+        } else if (d->synced.waiting) {
             pthread_cond_signal(&d->synced.ready);
             d->turn.woke = true;
         }
     }
     pthread_mutex_unlock(&d->synced.mutex);
+    if (hooked)
+        hook_queue(d, hooked);
 }
 
 /* Tables that are looked up by job and hold numbers reach as far as this action does. */
@@ -546,12 +566,10 @@ static void batch_taken(struct driver *d, struct finished *f)
 {
     struct event v = {.kind = EVENT_TAKEN, .slot = f->slot};
     feed(d, &v);
-    if (f->batch) { /* never reached the consumer */
-        batch_dispose(f->batch);
-        driver_unref(d);
+    bool never_taken = f->batch != NULL;
+    drop_finished(d, f);
+    if (never_taken)
         feed(d, &(struct event){.kind = EVENT_RELEASED});
-    }
-    mem_free(f);
 }
 
 static void take_in(struct driver *d, struct news *m)
