@@ -28,6 +28,7 @@ struct scatter_part {
     const void *fill;       /* one tensor item: what absent chunks hold … */
     /* … or, where a transform makes it differ from place to place, the stored item; else NULL */
     const void *stored_fill;
+    const void *pad; /* one tensor item: what is outside the array; NULL: as `fill` */
 };
 
 struct scatter_copy {

@@ -18,6 +18,7 @@
 #define LEVELS      7 /* of generosity: ahead, ahead/2, … */
 
 struct divide { /* what stays the same over all tries */
+    const struct plan *p;
     const struct plan_facts *plan;
     const struct footprint *f;
     const struct engine_config *c;
@@ -72,8 +73,8 @@ static uint64_t tables_of(const struct divide *d, const struct division *t)
              jobs = jobs_of(d->c);
     if (needs >= NONE || entries >= NONE / 4 || t->window > MOST_WINDOW)
         return UINT64_MAX;
-    uint64_t sum = plus(d->c->tables, window_bytes((uint32_t)t->window, (uint32_t)d->per_batch,
-                                                   (uint32_t)entries, d->plan->rows));
+    uint64_t sum = plus(d->c->tables, window_bytes(d->p, (uint32_t)t->window,
+                                                   (uint32_t)d->per_batch, (uint32_t)entries));
     sum = plus(sum, ring_bytes(job_piece_bytes(needs, entries)) +
                         ring_bytes(job_chunk_bytes(entries, d->c)));
     sum = plus(sum, job_table_bytes((uint32_t)jobs, d->c) + holds_bytes((uint32_t)entries));
@@ -308,7 +309,7 @@ static int limits_check(const struct divide *d, const struct plan *p,
 int budget_divide(struct budget *b, const struct plan *p, const struct footprint *f,
                   const struct engine_config *c, struct hr_error *e)
 {
-    struct divide d = {.plan = plan_facts(p), .f = f, .c = c, .per_batch = f->needs};
+    struct divide d = {.p = p, .plan = plan_facts(p), .f = f, .c = c, .per_batch = f->needs};
     d.steps = most(d.plan->steps, 1);
     wishes(&d);
     struct division t = {.max_open = 1, .window = 1, .slots = 1, .lane = f->ticket};

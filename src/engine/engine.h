@@ -60,7 +60,7 @@ bool engine_idle(const struct engine *g); /* no job outstanding */
 struct engine_piece { /* one (sample, part) that wants something of the chunk */
     uint32_t slot;    /* of the open batch it goes into */
     uint32_t row;
-    int64_t id; /* sample id */
+    int64_t place; /* of the sample in this epoch: its id, unless there are crops */
     uint32_t part;
 };
 /* `hold`: keep the decoded chunk under this number, or ENGINE_NO_HOLD; in a COPY its number. A number belongs to the driver

@@ -1,30 +1,25 @@
 /* The footprint: what geometry alone says about the chunks that blocks, batches and the split touch.
  *
- * Counts are of cells along the sample axis × chunks across the other dimensions, upper bounds where the exact number
- * depends on where a block lies. They decide between push and hold (budget.c) and nothing else: results never depend on
- * them, and a count that is too low costs a second read, never an error. */
+ * Counts decide between push and hold (budget.c) and nothing else: results never depend on them, and
+ * a count that is too low costs a second read, never an error. */
 #ifndef ENGINE_FOOTPRINT_H
 #define ENGINE_FOOTPRINT_H
 #include "plan/plan.h"
 
 struct footprint_array {
     bool used;
-    bool meets;       /* block borders fall on its chunk borders */
     uint64_t ticket;  /* bytes a job of one chunk reserves: stored bound + decoded + scratch */
     uint64_t decoded; /* bytes of a chunk */
     uint64_t stride;  /* chunk numbers between neighbours along the sample axis */
-    uint64_t grid;    /* cells along the sample axis */
-    uint64_t cross;   /* chunks of one cell that samples touch */
-    uint64_t cells;   /* cells that one block touches, at most */
+    uint64_t block;   /* chunks that one block touches, at most */
     uint64_t shared;  /* … of these, such as other blocks may touch too */
-    uint64_t split;   /* cells that the split touches */
+    uint64_t split;   /* chunks that the split touches */
     uint64_t chunks;  /* of the whole array */
 };
 struct footprint {
     struct footprint_array *arrays;
     int n;
-    uint64_t extent;     /* indices of the sample axis that a block runs over */
-    uint64_t block_rows; /* samples of it, on average: fewer where they are filtered */
+    uint64_t block_rows; /* samples of a block, on average: fewer where they are filtered */
     uint64_t needs;      /* of a batch, at most */
     uint64_t ticket;     /* largest of a single chunk */
     uint64_t decoded;    /* largest chunk */

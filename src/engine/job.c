@@ -297,7 +297,7 @@ static bool job_take_pieces(struct engine *g, struct job *job)
                 break;
             *to = (struct engine_piece){.slot = b->slot,
                                         .row = w->needs[need].row,
-                                        .id = b->ids[w->needs[need].row],
+                                        .place = b->places[w->needs[need].row],
                                         .part = w->needs[need].part};
         }
         job->chunks[i].n_pieces = (uint32_t)(to - job->chunks[i].pieces);

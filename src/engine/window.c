@@ -11,9 +11,10 @@
 
 #include "base/mem.h"
 
-uint64_t window_bytes(uint32_t cap, uint32_t per_batch, uint32_t entries, uint64_t rows)
+uint64_t window_bytes(const struct plan *p, uint32_t cap, uint32_t per_batch, uint32_t entries)
 {
-    return table_bytes(entries) + (uint64_t)cap * (sizeof(struct planned) + rows * 9) +
+    uint64_t row = plan_has_crops(p) ? 17 : 9, rows = plan_facts(p)->rows;
+    return table_bytes(entries) + (uint64_t)cap * (sizeof(struct planned) + rows * row) +
            (uint64_t)cap * per_batch * sizeof(struct need);
 }
 
@@ -21,6 +22,7 @@ int window_init(struct window *w, struct plan *p, uint32_t cap, uint32_t per_bat
                 uint32_t entries, struct hr_error *e)
 {
     uint64_t rows = plan_facts(p)->rows, longest = 1;
+    bool crops = plan_has_crops(p);
     for (int i = 0; i < plan_config(p)->n_parts; i++) {
         uint64_t n = plan_part_chunks_max(p, i);
         longest = n > longest ? n : longest;
@@ -35,14 +37,15 @@ int window_init(struct window *w, struct plan *p, uint32_t cap, uint32_t per_bat
     w->batches = mem_array(cap, sizeof *w->batches);
     w->needs = mem_alloc((size_t)cap * per_batch * sizeof *w->needs);
     w->chunks = mem_array(longest, sizeof *w->chunks);
-    w->ids = mem_array(cap, rows * sizeof *w->ids);
+    w->ids = mem_array(cap, rows * sizeof *w->ids * (crops ? 2 : 1));
     w->valid = mem_array(cap, rows);
     if (!w->batches || !w->needs || !w->chunks || !w->ids || !w->valid ||
         table_init(&w->table, entries))
-        return error_nomem(e, window_bytes(cap, per_batch, entries, rows),
+        return error_nomem(e, window_bytes(p, cap, per_batch, entries),
                            "the table of needed chunks");
     for (uint32_t i = 0; i < cap; i++) {
         w->batches[i].ids = w->ids + i * rows;
+        w->batches[i].places = w->batches[i].ids + (crops ? cap * rows : 0);
         w->batches[i].valid = w->valid + i * rows;
     }
     return 0;
@@ -65,6 +68,7 @@ int window_seek(struct window *w, uint64_t epoch, uint64_t step, struct hr_error
 {
     TRY(plan_cursor_seek(w->cursor, epoch, step, e));
     w->at = 0;
+    w->epoch = epoch;
     w->front = w->open_end = w->end = (uint32_t)step;
     w->ready_from = w->copy_from = w->copy_far = (uint32_t)step;
     w->steps = (uint32_t)plan_steps(w->plan, epoch);
@@ -163,7 +167,7 @@ static void need_add(struct window *w, struct planned *b, uint32_t entry, uint32
 static void part_plan(struct window *w, struct planned *b, uint32_t row, int part, uint32_t *recent)
 {
     uint32_t array = (uint32_t)plan_config(w->plan)->parts[part].array;
-    uint64_t count = plan_part_chunks(w->plan, part, b->ids[row], w->chunks, w->chunks_cap);
+    uint64_t count = plan_part_chunks(w->plan, part, b->places[row], w->chunks, w->chunks_cap);
     for (uint64_t i = 0; i < count; i++) {
         struct entry *n = *recent == NONE ? NULL : table_entry(&w->table, *recent);
         if (!n || n->array != array || n->chunk != w->chunks[i]) {
@@ -185,7 +189,11 @@ bool window_plan(struct window *w)
         w->exhausted = true;
         return false;
     }
+    if (b->places != b->ids)
+        for (int64_t i = 0; i < rows; i++)
+            b->places[i] = plan_place(w->plan, w->epoch, b->ids[i]);
     *b = (struct planned){.ids = b->ids,
+                          .places = b->places,
                           .valid = b->valid,
                           .step = w->end,
                           .rows = (uint32_t)rows,

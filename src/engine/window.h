@@ -22,7 +22,7 @@ struct need {
     uint16_t part, batch; /* batch: place in window.batches */
 };
 struct planned {
-    int64_t *ids;
+    int64_t *ids, *places; /* the same, unless there are crops */
     uint8_t *valid;
     uint32_t step, rows, needs; /* counts */
     uint32_t pending;           /* needs not yet served */
@@ -36,11 +36,12 @@ struct window {
     struct table table;
     struct planned *batches; /* cap of them; `at` is the place of front */
     struct need *needs;      /* cap × per_batch */
-    int64_t *ids;            /* cap × rows */
+    int64_t *ids;            /* cap × rows; twice that, if there are crops */
     uint8_t *valid;
     uint64_t *chunks; /* scratch for one (row, part) */
     uint64_t chunks_cap;
     uint32_t cap, per_batch, at;
+    uint64_t epoch;
     uint32_t front, open_end, end;  /* steps */
     uint32_t steps;                 /* of the epoch */
     bool exhausted;                 /* it ends at `end` */
@@ -55,7 +56,7 @@ struct window {
 int window_init(struct window *w, struct plan *p, uint32_t cap, uint32_t per_batch,
                 uint32_t entries, struct hr_error *e);
 void window_dispose(struct window *w);
-uint64_t window_bytes(uint32_t cap, uint32_t per_batch, uint32_t entries, uint64_t rows);
+uint64_t window_bytes(const struct plan *p, uint32_t cap, uint32_t per_batch, uint32_t entries);
 
 int window_seek(struct window *w, uint64_t epoch, uint64_t step,
                 struct hr_error *e); /* after window_clear */

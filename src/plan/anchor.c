@@ -1,34 +1,46 @@
 /* The anchor is the array with most decoded bytes per sample, because its chunks are what reading
- * costs. A part's bytes per sample are those of one cell of the sample axis (all chunks the sample
- * touches across the other dimensions) ÷ the cell's length: windows do not count, since
- * neighbouring samples share their rows.
+ * costs. A part's bytes per sample are those of one combination of cells of the dimensions that
+ * follow a sample axis (all chunks the sample touches across the others) ÷ the samples that begin
+ * in them: windows do not count, since neighbouring samples share their rows, and along an axis that
+ * the part does not follow all samples share.
  *
  * A block starts where the anchor's box of its first sample starts a chunk, so steps(6) alone costs
- * no second read. The cells that a block touches are the union, over all parts of the array, of
- * intervals that grow with g one cell for one cell; touched(g) ÷ g can therefore only fall as g
- * grows, and the smallest g is found by bisection. */
+ * no second read. The cells that a block touches are, along each axis, the union over all parts of
+ * the array of intervals that grow with t one cell for one cell; touched(t) ÷ t can therefore only
+ * fall as t grows. With one axis the smallest g is found by bisection. With several, blocks grow
+ * cell by cell along the axis where that saves most reads, the innermost of equals; where boxes
+ * overlap no border that is the innermost axis until it is whole, then the next. A tile whose
+ * borders cost too much stops growing at TILE_BYTES: reading a border twice costs less than memory
+ * for `spread` blocks of any size. */
 #include "plan/anchor.h"
 
 #include "base/mem.h"
+#include "plan/reach.h"
 #include <stdlib.h>
 
 #define BLOCK_BYTES (UINT64_C(1) << 20)
+#define TILE_BYTES  (UINT64_C(1) << 26)
 #define REREAD_NUM  11 /* touched ÷ g ≤ 1.1 */
 #define REREAD_DEN  10
 
+typedef unsigned __int128 wide;
+
 struct interval {
     int64_t from, to;
+};
+struct choosing { /* what stays the same while a block is chosen */
+    const struct plan_array *arrays;
+    const struct plan_part *sels;
+    const struct part *parts;
+    int n_parts;
+    uint64_t bytes;     /* of one cell of the anchor */
+    struct interval *v; /* room for every dimension of every part that may follow an axis */
 };
 
 static int by_from(const void *a, const void *b)
 {
     const struct interval *x = a, *y = b;
     return x->from < y->from ? -1 : x->from > y->from;
-}
-
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
 }
 
 static uint64_t cell_length(const struct part_axis *x)
@@ -42,132 +54,237 @@ static uint64_t saturated(uint64_t a, uint64_t b)
     return mul_u64(a, b, &n) ? n : UINT64_MAX;
 }
 
-/* Decoded bytes of a part in one cell of the sample axis. */
-static uint64_t cell_bytes(const struct plan_array *arrays, const struct plan_part *sel,
-                           const struct part *p)
+static const struct part_axis *follower(const struct part *p, int axis)
 {
-    return saturated(arrays[sel->array].decoded, p->combos);
+    for (int i = 0; i < p->n_follow; i++)
+        if (p->dim[p->follow[i]].axis == axis)
+            return &p->dim[p->follow[i]];
+    return NULL;
 }
 
-static bool heavier(const struct plan_array *arrays, const struct plan_part *sels,
-                    const struct part *parts, int a, int b)
+/* Samples that begin in one cell of the part, as a fraction. */
+static void samples_per_cell(const struct part *p, const struct space *s, uint64_t *num,
+                             uint64_t *den)
 {
-    unsigned __int128 left = (unsigned __int128)cell_bytes(arrays, &sels[a], &parts[a]) *
-                             cell_length(&parts[b].axis[parts[b].sample]);
-    unsigned __int128 right = (unsigned __int128)cell_bytes(arrays, &sels[b], &parts[b]) *
-                              cell_length(&parts[a].axis[parts[a].sample]);
-    return left > right || (left == right && parts[a].count > parts[b].count);
-}
-
-/* Cells touched by the boxes of a block of g cells, relative to its first cell; `v` has room for
- * every part. */
-static uint64_t cells_touched(const struct anchor *a, const struct plan_part *sels,
-                              const struct part *parts, int n_parts, uint64_t g, struct interval *v)
-{
-    int64_t cell = (int64_t)a->cell;
-    int n = 0;
-    for (int i = 0; i < n_parts; i++) {
-        if (sels[i].array != sels[a->part].array)
-            continue;
-        int64_t from = parts[i].start - a->start, last = from + (int64_t)parts[i].count - 2;
-        v[n++] = (struct interval){floor_div(from, cell), (int64_t)g + floor_div(last, cell) + 1};
+    *num = *den = 1;
+    for (int a = 0; a < s->n; a++) {
+        const struct part_axis *x = follower(p, a);
+        if (!x) {
+            *num = saturated(*num, s->axis[a].n);
+        } else if (!x->table) {
+            *num = saturated(*num, saturated(cell_length(x), (uint64_t)x->div));
+            *den = saturated(*den, (uint64_t)x->mul);
+        } else {
+            *num = saturated(*num, cell_length(x));
+        }
     }
-    qsort(v, (size_t)n, sizeof *v, by_from);
+}
+
+static int64_t longest(const struct part *p)
+{
+    int64_t n = 0;
+    for (int i = 0; i < p->n_follow; i++)
+        n = p->dim[p->follow[i]].count > n ? p->dim[p->follow[i]].count : n;
+    return n;
+}
+
+static bool heavier(const struct choosing *c, const struct space *s, int a, int b)
+{
+    uint64_t num_a, den_a, num_b, den_b;
+    samples_per_cell(&c->parts[a], s, &num_a, &den_a);
+    samples_per_cell(&c->parts[b], s, &num_b, &den_b);
+    uint64_t bytes_a = saturated(c->arrays[c->sels[a].array].decoded, c->parts[a].combos),
+             bytes_b = saturated(c->arrays[c->sels[b].array].decoded, c->parts[b].combos);
+    wide left = (wide)saturated(bytes_a, den_a) * num_b,
+         right = (wide)saturated(bytes_b, den_b) * num_a;
+    return left > right || (left == right && longest(&c->parts[a]) > longest(&c->parts[b]));
+}
+
+static int64_t common(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Starts of boxes are, modulo the cells, those ≡ phase modulo *by. */
+static int64_t phase_of(const struct part_axis *x, int64_t cell, int64_t *by)
+{
+    *by = x->table || x->div != 1 ? 1 : common(x->mul, cell);
+    return x->start - reach_floor(x->start, *by) * *by;
+}
+
+/* Cells that the boxes of t cells of starts touch along one axis, relative to the first. */
+static uint64_t cells_touched(const struct choosing *c, const struct anchor *a, int axis,
+                              uint64_t t)
+{
+    const struct part_axis *x = a->axis[axis].dim;
+    int64_t cell = (int64_t)a->axis[axis].cell, by, phase = phase_of(x, cell, &by);
+    int n = 0;
+    for (int i = 0; i < c->n_parts; i++) {
+        if (c->sels[i].array != c->sels[a->part].array)
+            continue;
+        for (int j = 0; j < c->parts[i].n_follow; j++) {
+            const struct part_axis *y = &c->parts[i].dim[c->parts[i].follow[j]];
+            if (y->axis != axis || y->number_stride != x->number_stride)
+                continue;
+            int64_t from = y->start - x->start + phase,
+                    last = from - by + reach_span(y) - 1; /* behind the border */
+            c->v[n++] = (struct interval){reach_floor(from, cell),
+                                          (int64_t)t + reach_floor(last, cell) + 1};
+        }
+    }
+    qsort(c->v, (size_t)n, sizeof *c->v, by_from);
     uint64_t cells = 0;
     int64_t end = INT64_MIN;
     for (int i = 0; i < n; i++) {
-        int64_t from = v[i].from > end ? v[i].from : end;
-        if (v[i].to > from) {
-            cells += (uint64_t)(v[i].to - from);
-            end = v[i].to;
+        int64_t from = c->v[i].from > end ? c->v[i].from : end;
+        if (c->v[i].to > from) {
+            cells += (uint64_t)(c->v[i].to - from);
+            end = c->v[i].to;
         }
     }
-    return cells;
+    return cells > t ? cells : t;
 }
 
-static bool long_enough(struct anchor *a, const struct plan_part *sels, const struct part *parts,
-                        int n_parts, uint64_t g, uint64_t bytes, struct interval *v)
+static bool reread_fine(wide touched, wide cells)
 {
-    uint64_t touched = cells_touched(a, sels, parts, n_parts, g, v);
-    return saturated(bytes, g) >= BLOCK_BYTES &&
-           (unsigned __int128)touched * REREAD_DEN <= (unsigned __int128)g * REREAD_NUM;
+    return touched * REREAD_DEN <= cells * REREAD_NUM;
 }
 
-int anchor_choose(struct anchor *a, const struct plan_array *arrays, const struct plan_part *sels,
-                  const struct part *parts, int n_parts, uint64_t block, struct hr_error *e)
+static bool long_enough(const struct choosing *c, const struct anchor *a, int axis, uint64_t t)
 {
-    *a = (struct anchor){0};
-    for (int i = 1; i < n_parts; i++)
-        if (heavier(arrays, sels, parts, i, a->part))
-            a->part = i;
-    const struct part *p = &parts[a->part];
-    a->axis = &p->axis[p->sample];
-    a->start = p->start;
-    a->cell = cell_length(a->axis);
-    struct interval *v = mem_array((size_t)n_parts, sizeof *v);
-    if (!v)
-        return error_nomem(e, (uint64_t)n_parts * sizeof *v, "the views");
-    uint64_t bytes = cell_bytes(arrays, &sels[a->part], p), low = 0,
-             high = block ? block : a->axis->grid;
+    return saturated(c->bytes, t) >= BLOCK_BYTES && reread_fine(cells_touched(c, a, axis, t), t);
+}
+
+/* One axis is followed: the smallest g, or the one asked for. */
+static void choose_line(const struct choosing *c, struct anchor *a, int axis, uint64_t block)
+{
+    struct anchor_axis *x = &a->axis[axis];
+    uint64_t low = 0, high = block ? block : x->dim->grid;
     while (!block && high - low > 1) { /* low is too short, high long enough or the whole axis */
         uint64_t middle = low + (high - low) / 2;
-        if (long_enough(a, sels, parts, n_parts, middle, bytes, v))
+        if (long_enough(c, a, axis, middle))
             high = middle;
         else
             low = middle;
     }
-    a->g = high;
-    a->touched = a->g >= a->axis->grid ? a->g : cells_touched(a, sels, parts, n_parts, a->g, v);
-    mem_free(v);
-    if (!mul_u64(a->g, a->cell, &a->rows) || a->rows > INT64_MAX / 4)
-        return error_set(e, HR_EINVAL, "a block of %llu chunks of %llu samples is too long",
-                         (unsigned long long)a->g, (unsigned long long)a->cell);
+    x->t = high;
+    x->touched = x->t >= x->dim->grid ? x->t : cells_touched(c, a, axis, x->t);
+}
+
+static void products(struct anchor *a)
+{
+    a->g = a->touched = 1;
+    for (int i = 0; i < a->n; i++)
+        if (a->axis[i].dim) {
+            a->g = saturated(a->g, a->axis[i].t);
+            a->touched = saturated(a->touched, a->axis[i].touched);
+        }
+}
+
+/* Along which axis a tile grows next: -1 when it is whole. */
+static int grow_where(const struct anchor *a, bool borders)
+{
+    int best = -1;
+    for (int i = a->n - 1; i >= 0; i--) {
+        const struct anchor_axis *x = &a->axis[i], *y = best < 0 ? NULL : &a->axis[best];
+        if (!x->dim || x->t >= x->dim->grid)
+            continue;
+        if (!y || (borders && (wide)x->touched * y->t > (wide)y->touched * x->t))
+            best = i;
+    }
+    return best;
+}
+
+static void tile_set(const struct choosing *c, struct anchor *a, int i, uint64_t t)
+{
+    struct anchor_axis *x = &a->axis[i];
+    x->t = t < x->dim->grid ? t : x->dim->grid;
+    x->touched = x->t == x->dim->grid ? x->t : cells_touched(c, a, i, x->t);
+    products(a);
+}
+
+/* Several axes are followed. */
+static void choose_tile(const struct choosing *c, struct anchor *a, uint64_t block)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->axis[i].dim)
+            tile_set(c, a, i, 1);
+    for (;;) {
+        uint64_t bytes = saturated(c->bytes, a->g);
+        bool fine = reread_fine(a->touched, a->g);
+        if (block ? a->g >= block : bytes >= BLOCK_BYTES && (fine || bytes >= TILE_BYTES))
+            return;
+        int i = grow_where(a, block || !fine);
+        if (i < 0)
+            return;
+        struct anchor_axis *x = &a->axis[i];
+        uint64_t others = a->g / x->t, t = x->t + x->t / 16 + 1;
+        if (x->touched == x->t && block) /* no border to save: as far as it has to go */
+            t = (block - 1) / others + 1;
+        tile_set(c, a, i, t);
+    }
+}
+
+static int cells_find(struct choosing *c, struct anchor *a, const struct space *s, uint64_t block,
+                      struct hr_error *e)
+{
+    const struct part *p = &c->parts[a->part];
+    int followed = 0, last = 0;
+    a->n = s->n;
+    for (int i = 0; i < s->n; i++) {
+        struct anchor_axis *x = &a->axis[i];
+        x->dim = follower(p, i);
+        x->t = x->touched = 0;
+        if (!x->dim)
+            continue;
+        x->cell = cell_length(x->dim);
+        followed++;
+        last = i;
+    }
+    if (!followed)
+        return error_set(e, HR_EINVAL, "no dimension of any view follows a sample axis");
+    c->bytes = saturated(c->arrays[c->sels[a->part].array].decoded, p->combos);
+    if (followed == 1)
+        choose_line(c, a, last, block);
+    else
+        choose_tile(c, a, block);
+    products(a);
+    uint64_t rows = 1;
+    for (int i = 0; i < s->n; i++)
+        if (a->axis[i].dim)
+            rows = saturated(rows, saturated(a->axis[i].t, a->axis[i].cell));
+    if (rows > INT64_MAX / 4)
+        return error_set(e, HR_EINVAL, "a block of %llu chunks is too long",
+                         (unsigned long long)a->g);
     return 0;
+}
+
+int anchor_choose(struct anchor *a, const struct plan_array *arrays, const struct plan_part *sels,
+                  const struct part *parts, int n_parts, const struct space *space, uint64_t block,
+                  struct hr_error *e)
+{
+    struct choosing c = {arrays, sels, parts, n_parts, 0, NULL};
+    size_t dims = 0;
+    *a = (struct anchor){0};
+    for (int i = 1; i < n_parts; i++) /* constants are nobody's anchor */
+        if (parts[i].n_follow && (!parts[a->part].n_follow || heavier(&c, space, i, a->part)))
+            a->part = i;
+    for (int i = 0; i < n_parts; i++)
+        dims += (size_t)parts[i].n_follow;
+    c.v = mem_array(dims + 1, sizeof *c.v);
+    if (!c.v)
+        return error_nomem(e, (dims + 1) * sizeof *c.v, "the views");
+    int rc = cells_find(&c, a, space, block, e);
+    mem_free(c.v);
+    return rc;
 }
 
 double anchor_reread(const struct anchor *a)
 {
     return (double)a->touched / (double)a->g;
-}
-
-uint64_t anchor_blocks(const struct anchor *a)
-{
-    return (a->axis->grid - 1) / a->g + 1;
-}
-
-int64_t anchor_block_first(const struct anchor *a, uint64_t block)
-{
-    if (!a->axis->edges)
-        return (int64_t)(block * a->rows) - a->start;
-    uint64_t cell = block < anchor_blocks(a) ? block * a->g : a->axis->grid;
-    return (int64_t)a->axis->edges[cell] - a->start;
-}
-
-uint64_t anchor_block_of(const struct anchor *a, int64_t id)
-{
-    return part_cell(a->axis, (uint64_t)(id + a->start)) / a->g;
-}
-
-int anchor_parts_new(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
-                     struct part **out, struct hr_error *e)
-{
-    struct part *parts = mem_array((size_t)(n_parts > 0 ? n_parts : 1), sizeof *parts);
-    if (!parts)
-        return error_nomem(e, (uint64_t)n_parts * sizeof *parts, "the views");
-    for (int i = 0; i < n_parts; i++) {
-        int rc = part_init(&parts[i], &arrays[sels[i].array], &sels[i], e);
-        if (rc < 0) {
-            anchor_parts_free(parts, i);
-            return error_context(e, rc, "view %d, array %d", sels[i].view, sels[i].array);
-        }
-    }
-    *out = parts;
-    return 0;
-}
-
-void anchor_parts_free(struct part *parts, int n_parts)
-{
-    for (int i = 0; parts && i < n_parts; i++)
-        part_dispose(&parts[i]);
-    mem_free(parts);
 }

@@ -5,8 +5,8 @@
  * one instant leak into each other as much as two that take the same. */
 #include "plan/audit.h"
 
-#include "plan/anchor.h"
 #include "base/mem.h"
+#include "plan/reach.h"
 
 /* The next id from `at` on whose bit is `value`; `last` when there is none before it. */
 static int64_t next_bit(const struct bitmap *b, int64_t at, int64_t last, bool value)
@@ -36,32 +36,48 @@ bool id_set_run(const struct id_set *s, int64_t *at, int64_t *from, int64_t *to)
     return true;
 }
 
-static const struct plan_dim *sample_dim(const struct plan_array *a, const struct plan_part *part,
-                                         uint64_t *length)
+/* The dimension whose rows are looked at: the outermost that follows the samples, or NULL (a
+ * constant: everybody's). */
+static const struct part_axis *sample_dim(const struct part *p)
 {
-    for (int d = 0; d < a->ndim; d++)
-        if (part->dim[d].kind == SEL_SAMPLE) {
-            *length = a->shape[d];
-            return &part->dim[d];
-        }
-    return NULL; /* a constant: everybody's */
+    return p->n_follow ? &p->dim[p->follow[0]] : NULL;
+}
+
+/* Boxes that are runs of rows, one row on for each id. */
+static bool plain(const struct part_axis *x)
+{
+    return !x->table && x->mul == 1 && x->div == 1 && x->step == 1 && x->edge == EDGE_VALID;
+}
+
+static void rows_of_run(const struct part_axis *x, int64_t from, int64_t to, struct bitmap *rows)
+{
+    if (plain(x)) {
+        bitmap_set_range(rows, (uint64_t)(from + x->start),
+                         (uint64_t)(to - 1 + x->start + x->count));
+        return;
+    }
+    for (int64_t id = from; id < to; id++) {
+        struct reach r;
+        reach_find(x, (uint64_t)id, &r);
+        for (int l = 0; l < r.n; l++)
+            for (uint64_t i = 0; i < r.leg[l].n; i++)
+                bitmap_set(rows, (uint64_t)(r.leg[l].at + (int64_t)i * r.leg[l].step));
+    }
 }
 
 /* Rows of `array` that boxes of the set take: *rows, not yet indexed; n = 0 when no part of it follows the samples. */
-static int rows_taken(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
+static int rows_taken(const struct plan_part *sels, const struct part *parts, int n_parts,
                       int array, const struct id_set *s, struct bitmap *rows, struct hr_error *e)
 {
     *rows = (struct bitmap){0};
     for (int i = 0; i < n_parts; i++) {
-        uint64_t length;
-        const struct plan_dim *dim;
-        if (parts[i].array != array || !(dim = sample_dim(&arrays[array], &parts[i], &length)))
+        const struct part_axis *x = sample_dim(&parts[i]);
+        if (sels[i].array != array || !x)
             continue;
-        if (!rows->words && bitmap_init(rows, length) < 0)
-            return error_nomem(e, length / 8, "rows of a split");
+        if (!rows->words && bitmap_init(rows, (uint64_t)x->size) < 0)
+            return error_nomem(e, (uint64_t)x->size / 8, "rows of a split");
         for (int64_t at = 0, from, to; id_set_run(s, &at, &from, &to);)
-            bitmap_set_range(rows, (uint64_t)(from + dim->start),
-                             (uint64_t)(to - 1 + dim->start + dim->count));
+            rows_of_run(x, from, to, rows);
     }
     return 0;
 }
@@ -76,14 +92,14 @@ static uint64_t bits_common(const struct bitmap *a, const struct bitmap *b)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------ */
 
-static int rows_shared(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
+static int rows_shared(const struct plan_part *sels, const struct part *parts, int n_parts,
                        int array, const struct id_set *a, const struct id_set *b, uint64_t *n,
                        struct hr_error *e)
 {
     struct bitmap x, y = {0};
-    int rc = rows_taken(arrays, parts, n_parts, array, a, &x, e);
+    int rc = rows_taken(sels, parts, n_parts, array, a, &x, e);
     if (!rc)
-        rc = rows_taken(arrays, parts, n_parts, array, b, &y, e);
+        rc = rows_taken(sels, parts, n_parts, array, b, &y, e);
     if (!rc && x.words && y.words)
         *n += bits_common(&x, &y);
     bitmap_dispose(&x);
@@ -91,33 +107,63 @@ static int rows_shared(const struct plan_array *arrays, const struct plan_part *
     return rc;
 }
 
-/* Clear the ids whose box through one part meets a run of taken rows. */
-static void clear_meeting(const struct bitmap *rows, const struct plan_dim *dim, struct bitmap *ids)
+/* Does the box of an id take a row of these? */
+static bool meets(const struct bitmap *rows, const struct part_axis *x, int64_t id)
 {
-    struct id_set taken = {0, (int64_t)rows->n, rows};
+    struct reach r;
+    reach_find(x, (uint64_t)id, &r);
+    for (int l = 0; l < r.n; l++)
+        for (uint64_t i = 0; i < r.leg[l].n; i++)
+            if (bitmap_test(rows, (uint64_t)(r.leg[l].at + (int64_t)i * r.leg[l].step)))
+                return true;
+    return false;
+}
+
+/* Clear the ids whose box through one part meets a run of taken rows. */
+static void clear_meeting(const struct bitmap *rows, const struct part_axis *x, struct bitmap *ids)
+{
+    struct id_set taken = {0, (int64_t)rows->n, rows}, left = {0, (int64_t)ids->n, ids};
+    if (!plain(x)) {
+        for (int64_t at = 0, from, to; id_set_run(&left, &at, &from, &to);)
+            for (int64_t id = from; id < to; id++)
+                if (meets(rows, x, id))
+                    bitmap_clear_range(ids, (uint64_t)id, (uint64_t)id + 1);
+        return;
+    }
     for (int64_t at = 0, from, to; id_set_run(&taken, &at, &from, &to);) {
-        int64_t low = from - dim->start - dim->count + 1, high = to - dim->start;
+        int64_t low = from - x->start - x->count + 1, high = to - x->start;
         if (high > 0)
             bitmap_clear_range(ids, low > 0 ? (uint64_t)low : 0, (uint64_t)high);
     }
 }
 
-int audit_clear_shared(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
+/* The parts, for samples along one axis that has all ids of the sets. */
+static int parts_open(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                      uint64_t ids, struct part **out, struct hr_error *e)
+{
+    struct plan_axis axis = {ids ? ids : 1, 0, ids ? ids : 1, 0};
+    struct space space;
+    TRY(space_init(&space, &axis, 1, e));
+    return parts_new(arrays, sels, n_parts, &space, out, e);
+}
+
+int audit_clear_shared(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
                        const struct id_set *other, struct bitmap *ids, struct hr_error *e)
 {
-    for (int i = 0; i < n_parts; i++) {
-        struct bitmap rows;
-        uint64_t length;
-        const struct plan_dim *dim = sample_dim(&arrays[parts[i].array], &parts[i], &length);
-        if (!dim)
-            continue;
-        int rc = rows_taken(arrays, parts, n_parts, parts[i].array, other, &rows, e);
-        if (!rc)
-            clear_meeting(&rows, dim, ids);
+    struct part *parts;
+    int rc = 0;
+    TRY(parts_open(arrays, sels, n_parts, ids->n, &parts, e));
+    for (int i = 0; i < n_parts && !rc; i++) {
+        struct bitmap rows = {0};
+        const struct part_axis *x = sample_dim(&parts[i]);
+        if (x)
+            rc = rows_taken(sels, parts, n_parts, sels[i].array, other, &rows, e);
+        if (x && !rc)
+            clear_meeting(&rows, x, ids);
         bitmap_dispose(&rows);
-        TRY(rc);
     }
-    return 0;
+    parts_free(parts, n_parts);
+    return rc;
 }
 
 void audit_clear_near(const struct id_set *other, int64_t gap, struct bitmap *ids)
@@ -131,27 +177,40 @@ void audit_clear_near(const struct id_set *other, int64_t gap, struct bitmap *id
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------- */
 
-static int chunks_of_part(const struct part *p, const struct id_set *s, struct bitmap *chunks,
-                          uint64_t *list, struct hr_error *e)
+/* The next id whose box reaches other cells than that of `id`. */
+static int64_t next_reach(const struct part *p, int64_t id, int64_t last)
 {
-    const struct part_axis *x = &p->axis[p->sample];
-    struct bitmap cells;
-    if (bitmap_init(&cells, x->grid) < 0)
-        return error_nomem(e, x->grid / 8, "chunks of a split");
-    for (int64_t at = 0, from, to; id_set_run(s, &at, &from, &to);) {
-        uint64_t low, high, unused;
-        part_sample_cells(p, from, &low, &unused);
-        part_sample_cells(p, to - 1, &unused, &high);
-        bitmap_set_range(&cells, low, high + 1);
+    int64_t next = last;
+    for (int i = 0; i < p->n_follow; i++) {
+        const struct part_axis *x = &p->dim[p->follow[i]];
+        struct reach r;
+        uint64_t from, low, high;
+        reach_find(x, (uint64_t)id, &r);
+        if (x->table || x->edge != EDGE_VALID || !x->dense || !r.n)
+            return id + 1;
+        part_cell_range(x, r.low, &from, &low);
+        part_cell_range(x, r.high, &from, &high);
+        int64_t at = reach_invert(x, (int64_t)low),
+                end = reach_invert(x, (int64_t)high - reach_span(x) + 1);
+        at = at < end ? at : end;
+        next = at < next ? at : next;
     }
-    struct id_set taken = {0, (int64_t)cells.n, &cells};
-    for (int64_t at = 0, from, to; id_set_run(&taken, &at, &from, &to);)
-        for (int64_t cell = from; cell < to; cell++) {
-            uint64_t n = part_chunks_of_cells(p, (uint64_t)cell, (uint64_t)cell, list, p->combos);
+    return next > id ? next : id + 1;
+}
+
+static int chunks_of_part(const struct part *p, const struct id_set *s, struct bitmap *chunks,
+                          struct hr_error *e)
+{
+    uint64_t most = part_chunks_max(p), *list = mem_array((size_t)most, sizeof *list);
+    if (!list)
+        return error_nomem(e, most * sizeof *list, "chunks of a sample");
+    for (int64_t at = 0, from, to; id_set_run(s, &at, &from, &to);)
+        for (int64_t id = from; id < to; id = next_reach(p, id, to)) {
+            uint64_t n = part_chunks(p, (uint64_t)id, list, most);
             for (uint64_t i = 0; i < n; i++)
                 bitmap_set(chunks, list[i]);
         }
-    bitmap_dispose(&cells);
+    mem_free(list);
     return 0;
 }
 
@@ -168,10 +227,7 @@ static int chunks_taken(const struct plan_array *a, const struct plan_part *sels
     for (int i = 0; i < n_parts && !rc; i++) {
         if (sels[i].array != array)
             continue;
-        uint64_t *list = mem_array((size_t)parts[i].combos, sizeof *list);
-        rc = list ? chunks_of_part(&parts[i], s, chunks, list, e)
-                  : error_nomem(e, parts[i].combos * sizeof *list, "chunks of a sample");
-        mem_free(list);
+        rc = chunks_of_part(&parts[i], s, chunks, e);
     }
     return rc;
 }
@@ -205,16 +261,17 @@ int audit_shared(const struct plan_array *arrays, const struct plan_part *sels, 
 {
     struct part *parts;
     *out = (struct audit){0};
-    TRY(anchor_parts_new(arrays, sels, n_parts, &parts, e));
+    int64_t last = a->last > b->last ? a->last : b->last;
+    TRY(parts_open(arrays, sels, n_parts, (uint64_t)last, &parts, e));
     int rc = 0;
     for (int i = 0; i < n_parts && !rc; i++) {
         int array = sels[i].array;
         if (seen_before(sels, i))
             continue;
-        rc = rows_shared(arrays, sels, n_parts, array, a, b, &out->rows, e);
+        rc = rows_shared(sels, parts, n_parts, array, a, b, &out->rows, e);
         if (!rc)
             rc = chunks_shared(arrays, sels, parts, n_parts, array, a, b, &out->chunks, e);
     }
-    anchor_parts_free(parts, n_parts);
+    parts_free(parts, n_parts);
     return rc;
 }

@@ -1,35 +1,22 @@
-/* One pass along the block borders finds the blocks that have samples and sees whether they are
- * alike; if they are, the table it wrote is let go. A range of ids over chunks of one length needs
- * no pass at all. */
+/* One pass along the tiles finds the blocks that have samples and sees whether they are alike; if
+ * they are, the table it wrote is let go. Without a filter regular tiles need no pass at all. */
 #include "plan/block.h"
 
 #include "base/mem.h"
 
 struct borders {
-    const struct anchor *anchor;
+    const struct tiles *tiles;
     const struct bitmap *filter;
-    int64_t first, last;
-    uint64_t block, skipped; /* the next border's block; samples of the bitmap before `first` */
-    int64_t id;              /* the last border */
+    uint64_t tile, bit, skipped; /* bit of the first slot; bits of the filter before it */
 };
-
-static void borders_start(struct borders *s)
-{
-    s->block = anchor_block_of(s->anchor, s->first);
-    s->id = s->first;
-    s->skipped = s->filter ? bitmap_rank(s->filter, (uint64_t)s->first) : 0;
-}
 
 /* Rank of the next border; false after the last. */
 static bool borders_next(struct borders *s, uint64_t *rank)
 {
-    if (s->id >= s->last)
+    if (s->tile == s->tiles->count)
         return false;
-    s->id = anchor_block_first(s->anchor, ++s->block);
-    if (s->id > s->last || (s->anchor->axis->edges && s->block >= anchor_blocks(s->anchor)))
-        s->id = s->last;
-    *rank = s->filter ? bitmap_rank(s->filter, (uint64_t)s->id) - s->skipped
-                      : (uint64_t)(s->id - s->first);
+    uint64_t slot = tiles_first(s->tiles, ++s->tile);
+    *rank = s->filter ? bitmap_rank(s->filter, s->bit + slot) - s->skipped : slot;
     return true;
 }
 
@@ -38,7 +25,6 @@ static bool blocks_walk(struct blocks *b, struct borders *s)
 {
     uint64_t before = 0, rank, inner = 0;
     bool alike = true;
-    borders_start(s);
     while (borders_next(s, &rank)) {
         uint64_t size = rank - before;
         if (!size)
@@ -57,33 +43,11 @@ static bool blocks_walk(struct blocks *b, struct borders *s)
     return !alike || (inner && inner < b->largest);
 }
 
-static void blocks_arithmetic(struct blocks *b, const struct anchor *a, int64_t first, int64_t last)
+static int blocks_table(struct blocks *b, const struct tiles *t, const struct bitmap *filter,
+                        struct hr_error *e)
 {
-    int64_t next = first - (first + a->start) % (int64_t)a->rows + (int64_t)a->rows;
-    b->rows = (uint64_t)(last - first);
-    b->size = a->rows < b->rows ? a->rows : b->rows;
-    if (next >= last) {
-        b->n = 1;
-        b->head = b->tail = b->largest = b->size = b->rows;
-        return;
-    }
-    b->head = (uint64_t)(next - first);
-    b->n = 2 + (uint64_t)(last - next - 1) / a->rows;
-    b->tail = b->rows - b->head - (b->n - 2) * a->rows;
-    b->largest = b->n > 2 ? a->rows : b->head > b->tail ? b->head : b->tail;
-    b->size = b->largest;
-}
-
-int blocks_init(struct blocks *b, const struct anchor *a, int64_t first, int64_t last,
-                const struct bitmap *filter, struct hr_error *e)
-{
-    *b = (struct blocks){0};
-    if (!filter && !a->axis->edges) {
-        blocks_arithmetic(b, a, first, last);
-        return 0;
-    }
-    struct borders s = {.anchor = a, .filter = filter, .first = first, .last = last};
-    uint64_t most = anchor_block_of(a, last - 1) - anchor_block_of(a, first) + 1;
+    uint64_t bit = t->n == 1 ? t->axis[0].first : 0, most = t->count;
+    struct borders s = {t, filter, 0, bit, filter ? bitmap_rank(filter, bit) : 0};
     if (filter && filter->total < most)
         most = filter->total;
     b->first = mem_array((size_t)most + 1, sizeof *b->first);
@@ -97,6 +61,51 @@ int blocks_init(struct blocks *b, const struct anchor *a, int64_t first, int64_t
     return 0;
 }
 
+/* Inner tiles of one size, which only the first and the last of a single axis fall short of. */
+static bool tiles_even(const struct tiles *t, int cut, uint64_t *size)
+{
+    *size = 1;
+    for (int i = 0; i < t->n; i++) {
+        const struct tile_axis *x = &t->axis[i];
+        uint64_t each;
+        if (!tile_axis_even(x, &each))
+            return false;
+        if (cut > 1 && x->n > 1 &&
+            (tile_axis_border(x, 1) - x->first != each ||
+             x->last - tile_axis_border(x, x->n - 1) != each))
+            return false;
+        *size *= each;
+    }
+    return true;
+}
+
+int blocks_init(struct blocks *b, const struct tiles *t, const struct bitmap *filter,
+                struct hr_error *e)
+{
+    int cut = 0, tables = 0;
+    *b = (struct blocks){0};
+    for (int i = 0; i < t->n; i++) {
+        cut += t->axis[i].n > 1;
+        tables += t->axis[i].borders != NULL;
+    }
+    if (filter || (cut == 1 && tables))
+        return blocks_table(b, t, filter, e);
+    b->n = t->count;
+    b->rows = t->slots;
+    b->head = tiles_size(t, 0);
+    b->tail = tiles_size(t, b->n - 1);
+    if (!tiles_even(t, cut, &b->size)) {
+        b->tiles = t;
+        b->size = b->largest = t->largest;
+    } else if (b->n == 1) {
+        b->size = b->largest = b->rows;
+    } else {
+        b->largest = b->n > 2 ? b->size : b->head > b->tail ? b->head : b->tail;
+        b->size = b->largest;
+    }
+    return 0;
+}
+
 void blocks_dispose(struct blocks *b)
 {
     mem_free(b->first);
@@ -105,6 +114,8 @@ void blocks_dispose(struct blocks *b)
 
 uint64_t blocks_find(const struct blocks *b, uint64_t rank)
 {
+    if (b->tiles)
+        return tiles_find(b->tiles, rank);
     if (!b->first)
         return rank < b->head ? 0 : 1 + (rank - b->head) / b->size;
     uint64_t low = 0, high = b->n;

@@ -79,6 +79,8 @@ static void widen(struct plan_facts *f, struct lane_shape *lanes, uint64_t n)
 static double block_largest(const struct blocks *b, uint64_t low, uint64_t high)
 {
     uint64_t largest = 0;
+    if (b->tiles)
+        return (double)b->largest;
     for (uint64_t i = low; i < high; i++) {
         uint64_t size = blocks_size(b, i);
         largest = size > largest ? size : largest;
@@ -110,7 +112,7 @@ static double lane_largest(const struct order *o, const struct lane *l)
         begin = begin > l->skip ? begin : l->skip;
         stop = stop < l->skip + l->rows ? stop : l->skip + l->rows;
         largest = stop - begin > largest ? stop - begin : largest;
-        if (!o->blocks->first && largest == o->blocks->size)
+        if (!o->blocks->first && largest >= o->blocks->size)
             break;
     }
     return (double)largest;
@@ -159,7 +161,7 @@ static int order_look(struct plan *p, uint64_t key, int64_t move, bool whole, st
 static int spread_look(struct plan *p, struct hr_error *e)
 {
     const struct plan_facts *f = &p->facts;
-    bool whole = f->streams == 1 || (p->blocks.first && p->blocks.n > MAX_SCAN);
+    bool whole = f->streams == 1 || (!blocks_even(&p->blocks) && p->blocks.n > MAX_SCAN);
     int epochs = whole ? 1 : EPOCHS;
     if (f->spread > 256) /* a strata cut costs more; so many lanes are all alike */
         epochs = 1;

@@ -13,18 +13,23 @@ struct plan {
     struct arena arena; /* config's arrays, lists, names */
     struct plan_config config;
     struct plan_axis axes[PLAN_MAX_AXES]; /* config.axes */
-    struct bitmap filter;                 /* config.filter, if any */
-    uint64_t skipped;                     /* samples of the filter before the first */
+    struct space space;
+    struct bitmap
+        filter;       /* config.filter, if any: over slots, which are ids where there is one axis */
+    uint64_t skipped; /* samples of the filter before the first */
     struct part *parts;
     struct anchor anchor;
+    struct tiles tiles;
     struct blocks blocks;
     struct plan_facts facts;
     int n_warnings;
     char warnings[PLAN_WARNINGS][256];
 };
 
-/* config.c: copy and check the geometry and the split. */
+/* config.c: copy and check the geometry and the split; then, when the tiles are made, bring a filter
+ * into their order. */
 int config_copy(struct plan *p, const struct plan_config *c, struct hr_error *e);
+int config_filter(struct plan *p, const struct bitmap *given, struct hr_error *e);
 /* options.c: ranks, streams, batch, remainder: everything of facts that needs no blocks. */
 int options_resolve(struct plan *p, struct hr_error *e);
 /* horizon.c: facts.horizon and facts.open_blocks. */
@@ -33,12 +38,13 @@ void plan_warn(struct plan *p, const char *format, ...) __attribute__((format(pr
 
 /* Rows of the epoch, laid end to end, that stream c gives out: [*from, *to). */
 void plan_stream_range(const struct plan *p, uint64_t c, uint64_t *from, uint64_t *to);
-/* Sample id of a rank (number of samples of the split before it). */
+/* Sample id of a rank (number of samples of the split before it, counted tile by tile). */
 static inline int64_t plan_id(const struct plan *p, uint64_t rank)
 {
-    if (p->config.filter)
-        return (int64_t)bitmap_select(&p->filter, p->skipped + rank);
-    return (int64_t)(p->axes[0].first + rank);
+    bool one = p->space.n == 1;
+    uint64_t slot = p->config.filter ? bitmap_select(&p->filter, p->skipped + rank)
+                                     : rank + (one ? p->axes[0].first : 0);
+    return (int64_t)(one ? slot : tiles_id(&p->tiles, slot));
 }
 
 #endif

@@ -65,7 +65,7 @@ int order_init(struct order *o, const struct blocks *blocks, uint64_t spread, ui
 int order_sum(struct order *o, struct hr_error *e)
 {
     uint64_t entries = 0;
-    if (!o->blocks->first || o->sums)
+    if (blocks_even(o->blocks) || o->sums)
         return 0;
     for (uint64_t g = 0; g < o->n; g++)
         entries += o->strata[g].n / SUM_EVERY + 1;
@@ -106,7 +106,7 @@ uint64_t order_rows(const struct order *o, uint64_t g, uint64_t t)
     const struct blocks *b = o->blocks;
     if (t == s->n)
         return s->rows;
-    if (!b->first)
+    if (blocks_even(b))
         return t * b->size - (s->short_at[0] < t ? b->size - b->head : 0) -
                (s->short_at[1] < t ? b->size - b->tail : 0);
     uint64_t rows = s->sums ? s->sums[t / SUM_EVERY] : 0;
@@ -120,7 +120,7 @@ uint64_t order_find(const struct order *o, uint64_t g, uint64_t row)
     const struct stratum *s = &o->strata[g];
     uint64_t low = row / o->blocks->largest,
              high = s->n; /* rows before low <= row < rows before high */
-    if (!row || (!o->blocks->first && low + 3 < high))
+    if (!row || (blocks_even(o->blocks) && low + 3 < high))
         high = row ? low + 3 : 1;
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;

@@ -18,7 +18,8 @@ enum order_tag { /* of the keys derived from an epoch's; frozen with the order v
                  ORDER_SHIFT,
                  ORDER_JITTER,
                  ORDER_ROWS,
-                 ORDER_GLOBAL
+                 ORDER_GLOBAL,
+                 ORDER_PLACE
 };
 
 struct stratum {

@@ -4,7 +4,7 @@
  * A slice is walked chunk by chunk, a list element by element; both give segments in selection
  * order, which are then sorted by chunk coordinate (stable, so a chunk's pieces keep the order of
  * the selection). Everything is sized by what is selected, never by the array. */
-#include "plan/part.h"
+#include "plan/reach.h"
 
 #include "base/mem.h"
 #include <stdlib.h>
@@ -120,9 +120,9 @@ static int axis_check(const struct plan_array *a, int d, const struct plan_dim *
                          (unsigned long long)a->shape[d]);
     if (dim->count < 1)
         return error_set(e, HR_EINVAL, "dimension %d: nothing is selected", d);
+    int64_t size = (int64_t)a->shape[d], span = 0, last = 0;
     if (dim->kind == SEL_SAMPLE)
         return 0;
-    int64_t size = (int64_t)a->shape[d], span = 0, last = 0;
     if (dim->kind == SEL_LIST) {
         for (int64_t i = 0; i < dim->count; i++)
             if (dim->list[i] < 0 || dim->list[i] >= size)
@@ -145,59 +145,111 @@ static int axis_check(const struct plan_array *a, int d, const struct plan_dim *
     return 0;
 }
 
+#define FAR (INT64_C(1) << 60)
+
+static int64_t one_at_least(int64_t x)
+{
+    return x ? x : 1;
+}
+
+/* A dimension that follows a sample axis. */
+static int follow_init(struct part_axis *x, const struct plan_array *a, int d,
+                       const struct plan_dim *dim, const struct space *space, struct hr_error *e)
+{
+    int64_t span = 0;
+    if (dim->axis < 0 || dim->axis >= space->n)
+        return error_set(e, HR_EINVAL, "dimension %d follows sample axis %d of %d", d, dim->axis,
+                         space->n);
+    x->axis = dim->axis;
+    x->edge = dim->edge;
+    x->start = dim->start;
+    x->step = one_at_least(dim->step);
+    x->mul = one_at_least(dim->mul);
+    x->div = one_at_least(dim->div);
+    x->table = dim->table;
+    x->divisor = space->place_stride[x->axis];
+    x->radix = space->radix[x->axis];
+    if (x->step < 1 || x->mul < 1 || x->div < 1)
+        return error_set(e, HR_EINVAL,
+                         "dimension %d: steps and strides along a sample axis are positive", d);
+    uint64_t far = 0;
+    if (!mul_u64(space->radix[x->axis], (uint64_t)x->mul, &far) || far > FAR || x->start > FAR ||
+        x->start < -FAR || !mul_i64(x->count, x->step, &span) || span > FAR)
+        return error_set(e, HR_EINVAL, "dimension %d: boxes reach further than 2^60 indices", d);
+    if (dim->edge == EDGE_CLIP && reach_span(x) > x->size)
+        return error_set(e, HR_EINVAL,
+                         "dimension %d: a box of %lld indices does not fit into an array with %lld",
+                         d, (long long)reach_span(x), (long long)x->size);
+    x->dense = a->edges[d] ? x->step == 1 : (uint64_t)x->step <= x->cell;
+    if (x->axis == 0) /* outermost: nothing above it to take off */
+        x->radix = 0;
+    return 0;
+}
+
 static void strides_fill(struct part *p, const struct plan_array *a)
 {
     uint64_t number = 1, item = 1;
     for (int d = p->ndim - 1; d >= 0; d--) {
-        p->axis[d].number_stride = number;
-        p->axis[d].item_stride = item;
+        p->dim[d].number_stride = number;
+        p->dim[d].item_stride = item;
         number *= a->grid[d];
         item *= a->chunk[d];
     }
 }
 
-int part_init(struct part *p, const struct plan_array *a, const struct plan_part *sel,
-              struct hr_error *e)
+static int dims_prepare(struct part *p, const struct plan_array *a, const struct plan_part *sel,
+                        const struct space *space, struct hr_error *e)
 {
-    *p = (struct part){
-        .ndim = a->ndim, .sample = -1, .to_offset = sel->to_offset, .combos = 1, .single = true};
     uint64_t numbers = 1;
     for (int d = 0; d < a->ndim; d++) {
-        TRY(axis_check(a, d, &sel->dim[d], e));
+        const struct plan_dim *dim = &sel->dim[d];
+        struct part_axis *x = &p->dim[d];
+        TRY(axis_check(a, d, dim, e));
         if (!mul_u64(numbers, a->grid[d], &numbers))
             return error_set(e, HR_EFORMAT, "the array has more than 2^64 chunks");
-        p->axis[d] = (struct part_axis){.cell = a->chunk[d],
-                                        .grid = a->grid[d],
-                                        .edges = a->edges[d],
-                                        .to_stride = sel->dim[d].to_stride};
+        *x = (struct part_axis){.cell = a->chunk[d],
+                                .grid = a->grid[d],
+                                .edges = a->edges[d],
+                                .count = dim->count,
+                                .size = (int64_t)a->shape[d],
+                                .axis = -1,
+                                .to_stride = dim->to_stride};
         p->ragged = p->ragged || a->edges[d];
-        if (sel->dim[d].kind == SEL_SAMPLE) {
-            if (p->sample >= 0)
-                return error_set(e, HR_EINVAL, "dimensions %d and %d are both the sample axis",
-                                 p->sample, d);
-            p->sample = d;
-            p->start = sel->dim[d].start;
-            p->count = (uint64_t)sel->dim[d].count;
-        }
+        if (dim->kind != SEL_SAMPLE)
+            continue;
+        TRY(follow_init(x, a, d, dim, space, e));
+        p->follow[p->n_follow++] = d;
+        p->pads = p->pads || x->edge == EDGE_PAD || x->table;
     }
-    if (p->sample < 0)
-        return error_set(e, HR_EINVAL, "no dimension is the sample axis");
     strides_fill(p, a);
+    return 0;
+}
+
+int part_init(struct part *p, const struct plan_array *a, const struct plan_part *sel,
+              const struct space *space, struct hr_error *e)
+{
+    *p = (struct part){.ndim = a->ndim, .to_offset = sel->to_offset, .combos = 1};
+    TRY(dims_prepare(p, a, sel, space, e));
     int rc = 0;
     for (int d = 0; d < p->ndim && !rc; d++) {
-        struct part_axis *x = &p->axis[d];
-        if (d != p->sample) {
+        struct part_axis *x = &p->dim[d];
+        if (x->axis < 0) {
             if ((rc = axis_cut(x, &sel->dim[d], e)) < 0)
                 break;
             p->base += x->groups[0].number;
-            p->single = p->single && x->n_groups == x->n_segments;
             if (!mul_u64(p->combos, x->n_groups, &p->combos) || p->combos > UINT32_MAX)
                 rc = error_set(e, HR_EINVAL,
                                "a sample touches more than 2^32 chunks; select a part of it");
         }
-        if (d == p->sample || x->n_groups > 1)
+        if (x->axis >= 0 || x->n_groups > 1)
             p->vary[p->n_vary++] = d;
     }
+    uint64_t chunks = p->combos;
+    for (int i = 0; i < p->n_follow && !rc; i++)
+        if (!mul_u64(chunks, reach_cells_max(&p->dim[p->follow[i]]), &chunks) ||
+            chunks > UINT32_MAX)
+            rc = error_set(e, HR_EINVAL,
+                           "a sample touches more than 2^32 chunks; select a part of it");
     if (rc < 0)
         part_dispose(p);
     return rc;
@@ -206,18 +258,42 @@ int part_init(struct part *p, const struct plan_array *a, const struct plan_part
 void part_dispose(struct part *p)
 {
     for (int d = 0; d < p->ndim; d++) {
-        mem_free(p->axis[d].groups);
-        mem_free(p->axis[d].segments);
-        p->axis[d].groups = NULL;
-        p->axis[d].segments = NULL;
+        mem_free(p->dim[d].groups);
+        mem_free(p->dim[d].segments);
+        p->dim[d].groups = NULL;
+        p->dim[d].segments = NULL;
     }
+}
+
+int parts_new(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+              const struct space *space, struct part **out, struct hr_error *e)
+{
+    struct part *parts = mem_array((size_t)(n_parts > 0 ? n_parts : 1), sizeof *parts);
+    if (!parts)
+        return error_nomem(e, (uint64_t)n_parts * sizeof *parts, "the views");
+    for (int i = 0; i < n_parts; i++) {
+        int rc = part_init(&parts[i], &arrays[sels[i].array], &sels[i], space, e);
+        if (rc < 0) {
+            parts_free(parts, i);
+            return error_context(e, rc, "view %d, array %d", sels[i].view, sels[i].array);
+        }
+    }
+    *out = parts;
+    return 0;
+}
+
+void parts_free(struct part *parts, int n_parts)
+{
+    for (int i = 0; parts && i < n_parts; i++)
+        part_dispose(&parts[i]);
+    mem_free(parts);
 }
 
 uint64_t part_bytes(const struct part *p)
 {
     uint64_t n = 0;
     for (int d = 0; d < p->ndim; d++)
-        n += p->axis[d].n_groups * sizeof(struct part_group) +
-             p->axis[d].n_segments * sizeof(struct part_segment);
+        n += p->dim[d].n_groups * sizeof(struct part_group) +
+             p->dim[d].n_segments * sizeof(struct part_segment);
     return n;
 }

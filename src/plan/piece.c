@@ -1,6 +1,6 @@
 /* Look-ups in a part: the hot paths of planning and scattering. No allocation, no search but where
  * a selection skips chunks or a dimension is rectilinear. */
-#include "plan/part.h"
+#include "plan/reach.h"
 
 static uint64_t edge_find(const uint64_t *edges, uint64_t cells, uint64_t index)
 {
@@ -47,106 +47,120 @@ const struct part_group *part_group_find(const struct part_axis *x, uint64_t cel
 
 uint64_t part_coordinate(const struct part *p, int d, uint64_t chunk)
 {
-    uint64_t above = chunk / p->axis[d].number_stride;
-    return d ? above % p->axis[d].grid : above;
+    uint64_t above = chunk / p->dim[d].number_stride;
+    return d ? above % p->dim[d].grid : above;
 }
 
-void part_sample_cells(const struct part *p, int64_t id, uint64_t *low, uint64_t *high)
+struct reaches { /* of the dimensions that follow an axis, by number of the dimension */
+    struct reach of[PLAN_MAX_DIMS];
+};
+
+/* Chunks per combination of fixed dimensions; 0: all of the box is outside. */
+static uint64_t reaches_find(const struct part *p, uint64_t place, struct reaches *r)
 {
-    const struct part_axis *x = &p->axis[p->sample];
-    uint64_t first = (uint64_t)(id + p->start);
-    *low = *high = part_cell(x, first);
-    if (p->count > 1)
-        *high = part_cell(x, first + p->count - 1);
+    uint64_t n = 1;
+    for (int i = 0; i < p->n_follow; i++) {
+        int d = p->follow[i];
+        const struct part_axis *x = &p->dim[d];
+        reach_find(x, reach_place(x, place), &r->of[d]);
+        n *= reach_cells(x, &r->of[d]);
+    }
+    return n;
+}
+
+/* The chunk coordinate of a dimension after `at` (a cell, or the number of a group); the first one
+ * again after the last, which *wrapped tells. */
+static uint64_t vary_next(const struct part_axis *x, const struct reach *r, uint64_t at,
+                          bool *wrapped)
+{
+    uint64_t next = x->groups ? at + 1 : reach_next(x, r, at);
+    *wrapped = x->groups ? next == x->n_groups : next == REACH_NONE;
+    return !*wrapped ? next : x->groups ? 0 : r->low;
+}
+
+static uint64_t vary_number(const struct part_axis *x, uint64_t at)
+{
+    return x->groups ? x->groups[at].number : at * x->number_stride;
 }
 
 /* Chunk numbers in row-major order: an odometer over the dimensions with several chunks. */
-static void chunks_walk(const struct part *p, uint64_t low, uint64_t high, uint64_t *chunks,
-                        uint64_t n)
+static void chunks_walk(const struct part *p, const struct reaches *r, uint64_t number,
+                        uint64_t *chunks, uint64_t n)
 {
-    uint64_t at[PLAN_MAX_DIMS] = {0}, number = p->base + low * p->axis[p->sample].number_stride;
+    uint64_t at[PLAN_MAX_DIMS];
+    for (int v = 0; v < p->n_vary; v++)
+        at[v] = p->dim[p->vary[v]].groups ? 0 : r->of[p->vary[v]].low;
     for (uint64_t i = 0; i < n; i++) {
+        bool wrapped = true;
         chunks[i] = number;
-        for (int v = p->n_vary - 1; v >= 0; v--) {
-            const struct part_axis *x = &p->axis[p->vary[v]];
-            uint64_t turns = x->groups ? x->n_groups : high - low + 1;
-            uint64_t now = x->groups ? x->groups[at[v]].number : at[v] * x->number_stride;
-            at[v] = at[v] + 1 == turns ? 0 : at[v] + 1;
-            number += (x->groups ? x->groups[at[v]].number : at[v] * x->number_stride) - now;
-            if (at[v])
-                break;
+        for (int v = p->n_vary - 1; v >= 0 && wrapped; v--) {
+            const struct part_axis *x = &p->dim[p->vary[v]];
+            uint64_t now = vary_number(x, at[v]);
+            at[v] = vary_next(x, &r->of[p->vary[v]], at[v], &wrapped);
+            number += vary_number(x, at[v]) - now;
         }
     }
 }
 
-uint64_t part_chunks_of_cells(const struct part *p, uint64_t low, uint64_t high, uint64_t *chunks,
-                              uint64_t cap)
+uint64_t part_chunks(const struct part *p, uint64_t place, uint64_t *chunks, uint64_t cap)
 {
-    uint64_t n = (high - low + 1) * p->combos, write = n < cap ? n : cap;
-    if (p->n_vary > 1) {
-        chunks_walk(p, low, high, chunks, write);
-        return n;
+    struct reaches r;
+    uint64_t cells = reaches_find(p, place, &r), n = cells * p->combos, write = n < cap ? n : cap,
+             number = p->base;
+    for (int i = 0; i < p->n_follow && n; i++)
+        number += r.of[p->follow[i]].low * p->dim[p->follow[i]].number_stride;
+    if (write == 1) {
+        chunks[0] = number;
+    } else if (p->n_vary == 1 && p->n_follow && p->dim[p->follow[0]].dense) {
+        for (uint64_t i = 0; i < write; i++)
+            chunks[i] = number + i * p->dim[p->follow[0]].number_stride;
+    } else {
+        chunks_walk(p, &r, number, chunks, write);
     }
-    uint64_t stride = p->axis[p->sample].number_stride;
-    for (uint64_t i = 0; i < write; i++)
-        chunks[i] = p->base + (low + i) * stride;
     return n;
-}
-
-uint64_t part_chunks(const struct part *p, int64_t id, uint64_t *chunks, uint64_t cap)
-{
-    uint64_t low, high;
-    part_sample_cells(p, id, &low, &high);
-    return part_chunks_of_cells(p, low, high, chunks, cap);
 }
 
 uint64_t part_chunks_max(const struct part *p)
 {
-    const struct part_axis *x = &p->axis[p->sample];
-    uint64_t cells = 1;
-    if (!x->edges) {
-        cells = (p->count - 1) / x->cell + ((p->count - 1) % x->cell != 0) + 1;
-        return (cells < x->grid ? cells : x->grid) * p->combos;
-    }
-    for (uint64_t c = 0, last = 0; c < x->grid;
-         c++) { /* the box that begins at the last index of chunk c */
-        while (last + 1 < x->grid && x->edges[last + 1] < x->edges[c + 1] - 1 + p->count)
-            last++;
-        if (last - c + 1 > cells)
-            cells = last - c + 1;
-    }
-    return cells * p->combos;
+    uint64_t n = p->combos;
+    for (int i = 0; i < p->n_follow; i++)
+        n *= reach_cells_max(&p->dim[p->follow[i]]);
+    return n;
 }
 
-uint64_t part_piece_count(const struct part *p, int64_t id, uint64_t chunk)
+/* Legs that have steps in a cell; the k-th such leg and its steps there, if wanted. */
+static uint64_t legs_in(const struct part_axis *x, const struct reach *r, uint64_t cell, uint64_t k,
+                        const struct leg **leg, uint64_t *first, uint64_t *count)
 {
-    uint64_t low, high, n = 1, fixed = 0;
-    part_sample_cells(p, id, &low, &high);
-    uint64_t cell = part_coordinate(p, p->sample, chunk);
-    if (cell < low || cell > high)
-        return 0;
-    if (p->n_vary == 1)
-        fixed = p->base;
-    else
-        for (int d = 0; d < p->ndim; d++) {
-            if (d == p->sample)
-                continue;
-            const struct part_axis *x = &p->axis[d];
-            const struct part_group *g =
-                x->n_groups == 1 ? x->groups : part_group_find(x, part_coordinate(p, d, chunk));
-            if (!g)
-                return 0;
-            fixed += g->number;
+    uint64_t n = 0, from, to, at;
+    part_cell_range(x, cell, &from, &to);
+    for (int i = 0; i < r->n; i++) {
+        uint64_t steps = reach_cut(&r->leg[i], (int64_t)from, (int64_t)to, &at);
+        if (steps && n++ == k && leg) {
+            *leg = &r->leg[i];
+            *first = at;
+            *count = steps;
         }
-    if (fixed + cell * p->axis[p->sample].number_stride != chunk)
-        return 0;
-    if (p->single)
-        return 1;
-    for (int d = 0; d < p->ndim; d++) {
-        const struct part_axis *x = &p->axis[d];
-        if (d != p->sample)
-            n *= x->n_groups == 1 ? x->n_segments
-                                  : part_group_find(x, part_coordinate(p, d, chunk))->n;
+    }
+    return n;
+}
+
+uint64_t part_piece_count(const struct part *p, uint64_t place, uint64_t chunk)
+{
+    uint64_t n = 1;
+    struct reach r;
+    for (int d = 0; d < p->ndim && n; d++) {
+        const struct part_axis *x = &p->dim[d];
+        uint64_t cell = part_coordinate(p, d, chunk);
+        if (x->axis < 0) {
+            const struct part_group *g = part_group_find(x, cell);
+            n *= g ? g->n : 0;
+            continue;
+        }
+        reach_find(x, reach_place(x, place), &r);
+        if (!r.n || cell < r.low || cell > r.high)
+            return 0;
+        n *= r.n == 1 && x->dense ? 1 : legs_in(x, &r, cell, 0, NULL, NULL, NULL);
     }
     return n;
 }
@@ -157,7 +171,7 @@ static void ragged_strides(const struct part *p, uint64_t chunk, uint64_t *strid
     uint64_t item = 1;
     for (int d = p->ndim - 1; d >= 0; d--) {
         uint64_t from, to;
-        part_cell_range(&p->axis[d], part_coordinate(p, d, chunk), &from, &to);
+        part_cell_range(&p->dim[d], part_coordinate(p, d, chunk), &from, &to);
         stride[d] = item;
         item *= to - from;
     }
@@ -171,21 +185,29 @@ static inline void piece_dim(struct plan_piece *o, uint64_t count, int64_t from,
     o->ndim += count > 1;
 }
 
-static void piece_sample(const struct part *p, int64_t id, uint64_t chunk, uint64_t stride,
-                         struct plan_piece *o)
+/* The piece's share of a dimension that follows an axis; *i: which of its legs, and then the rest. */
+static void piece_follow(const struct part_axis *x, uint64_t place, uint64_t cell, uint64_t stride,
+                         uint64_t *i, struct plan_piece *o)
 {
-    const struct part_axis *x = &p->axis[p->sample];
-    uint64_t first = (uint64_t)(id + p->start), cell, from, to;
-    cell = p->count == 1 ? part_cell(x, first) : part_coordinate(p, p->sample, chunk);
+    struct reach r;
+    const struct leg *l = &r.leg[0];
+    uint64_t first = 0, count = 0, from, to;
+    reach_find(x, reach_place(x, place), &r);
     part_cell_range(x, cell, &from, &to);
-    uint64_t low = first > from ? first : from,
-             high = first + p->count < to ? first + p->count : to;
-    o->from_offset += (low - from) * stride;
-    o->to_offset += (low - first) * x->to_stride;
-    piece_dim(o, high - low, (int64_t)stride, x->to_stride);
+    if (r.n == 1) {
+        count = reach_cut(l, (int64_t)from, (int64_t)to, &first);
+    } else {
+        uint64_t n = legs_in(x, &r, cell, 0, NULL, NULL, NULL);
+        legs_in(x, &r, cell, *i % n, &l, &first, &count);
+        *i /= n;
+    }
+    o->from_offset += (uint64_t)(l->at + (int64_t)first * l->step - (int64_t)from) * stride;
+    o->to_offset += (l->i + first) * x->to_stride;
+    piece_dim(o, count, l->step * (int64_t)stride, x->to_stride);
 }
 
-void part_piece(const struct part *p, int64_t id, uint64_t chunk, uint64_t i, struct plan_piece *o)
+void part_piece(const struct part *p, uint64_t place, uint64_t chunk, uint64_t i,
+                struct plan_piece *o)
 {
     uint64_t ragged[PLAN_MAX_DIMS];
     if (p->ragged)
@@ -194,11 +216,11 @@ void part_piece(const struct part *p, int64_t id, uint64_t chunk, uint64_t i, st
     o->from_offset = 0;
     o->to_offset = p->to_offset;
     for (int d = 0; d < p->ndim; d++) {
-        const struct part_axis *x = &p->axis[d];
+        const struct part_axis *x = &p->dim[d];
         /* cppcheck-suppress uninitvar ; filled above when p->ragged */
         uint64_t stride = p->ragged ? ragged[d] : x->item_stride;
-        if (d == p->sample) {
-            piece_sample(p, id, chunk, stride, o);
+        if (x->axis >= 0) {
+            piece_follow(x, place, part_coordinate(p, d, chunk), stride, &i, o);
             continue;
         }
         const struct part_group *g =

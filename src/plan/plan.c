@@ -22,6 +22,23 @@ void plan_warn(struct plan *p, const char *format, ...)
     va_end(args);
 }
 
+/* Where the tiles of each axis begin. */
+static void hash_tiles(struct hash *h, const struct tiles *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        const struct tile_axis *x = &t->axis[i];
+        uint64_t size = 0;
+        bool even = tile_axis_even(x, &size);
+        hash_u64(h, x->n);
+        hash_u64(h, x->first);
+        hash_u64(h, x->last);
+        hash_u64(h, tile_axis_border(x, 1));
+        hash_u64(h, even ? size : 0);
+        for (uint64_t k = 0; k < x->n && !even; k++)
+            hash_u64(h, tile_axis_border(x, k));
+    }
+}
+
 /* All that decides which sample comes at which position. What a shuffle does not look at is left
  * out, so that a sequential state fits whatever the spread. */
 static uint64_t order_hash(const struct plan *p)
@@ -35,7 +52,7 @@ static uint64_t order_hash(const struct plan *p)
     hash_u64(&h, (uint64_t)f->remainder);
     hash_u64(&h, f->streams);
     hash_u64(&h, f->samples);
-    if (f->shuffle != HR_SHUFFLE_NONE)
+    if (f->shuffle != HR_SHUFFLE_NONE || p->space.crops)
         hash_u64(&h, f->seed);
     if (f->shuffle == HR_SHUFFLE_SPREAD) {
         hash_u64(&h, f->spread);
@@ -45,6 +62,8 @@ static uint64_t order_hash(const struct plan *p)
         hash_u64(&h, b->size);
         if (b->first)
             hash_data(&h, b->first, (size_t)b->n * sizeof *b->first);
+        if (b->tiles || p->space.n > 1)
+            hash_tiles(&h, &p->tiles);
     }
     return hash_value(&h);
 }
@@ -58,8 +77,8 @@ static uint64_t table_bytes(const struct plan *p)
         n += part_bytes(&p->parts[i]);
     if (p->config.filter)
         n += p->filter.n / 64 * 9;
-    if (p->blocks.first)
-        n += p->blocks.n * 9;
+    n += tiles_bytes(&p->tiles) + (p->blocks.first ? p->blocks.n * 8 : 0) +
+         (blocks_even(&p->blocks) ? 0 : p->blocks.n);
     if (f->shuffle == HR_SHUFFLE_SPREAD) {
         uint64_t lanes = f->spread < f->blocks ? f->spread : f->blocks, own = f->streams / f->world;
         n += lanes * (sizeof(struct stratum) + 16) +
@@ -111,10 +130,13 @@ static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_erro
 {
     struct plan_facts *f = &p->facts;
     TRY(config_copy(p, c, e));
-    TRY(anchor_choose(&p->anchor, p->config.arrays, p->config.parts, p->parts, c->n_parts, c->block,
-                      e));
-    TRY(blocks_init(&p->blocks, &p->anchor, (int64_t)p->axes[0].first, (int64_t)p->axes[0].last,
-                    p->config.filter, e));
+    TRY(anchor_choose(&p->anchor, p->config.arrays, p->config.parts, p->parts, c->n_parts,
+                      &p->space, c->block, e));
+    TRY(tiles_init(&p->tiles, &p->anchor, &p->space, c->shuffle == HR_SHUFFLE_NONE, e));
+    TRY(config_filter(p, c->filter, e));
+    TRY(blocks_init(&p->blocks, &p->tiles, p->config.filter, e));
+    for (int a = 0; a < c->n_axes; a++)
+        f->tile[a] = p->anchor.axis[a].t;
     f->block = p->anchor.g;
     f->blocks = p->blocks.n;
     f->anchor = p->anchor.part;
@@ -153,8 +175,9 @@ void plan_unref(struct plan *p)
 {
     if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
         return;
-    anchor_parts_free(p->parts, p->config.n_parts);
+    parts_free(p->parts, p->config.n_parts);
     blocks_dispose(&p->blocks);
+    tiles_dispose(&p->tiles);
     bitmap_dispose(&p->filter);
     arena_dispose(&p->arena);
     mem_free(p);
@@ -175,10 +198,22 @@ const char *plan_warning(const struct plan *p, int i)
     return i >= 0 && i < p->n_warnings ? p->warnings[i] : NULL;
 }
 
-uint64_t plan_part_chunks(const struct plan *p, int part, int64_t id, uint64_t *chunks,
+int64_t plan_place(const struct plan *p, uint64_t epoch, int64_t id)
+{
+    if (!p->space.crops)
+        return id;
+    return (int64_t)space_place(&p->space, order_epoch_key(p->facts.seed, epoch), (uint64_t)id);
+}
+
+bool plan_has_crops(const struct plan *p)
+{
+    return p->space.crops;
+}
+
+uint64_t plan_part_chunks(const struct plan *p, int part, int64_t place, uint64_t *chunks,
                           uint64_t cap)
 {
-    return part_chunks(&p->parts[part], id, chunks, cap);
+    return part_chunks(&p->parts[part], (uint64_t)place, chunks, cap);
 }
 
 uint64_t plan_part_chunks_max(const struct plan *p, int part)
@@ -188,47 +223,36 @@ uint64_t plan_part_chunks_max(const struct plan *p, int part)
 
 uint64_t plan_part_chunk_stride(const struct plan *p, int part)
 {
-    return p->parts[part].axis[p->parts[part].sample].number_stride;
+    const struct part *q = &p->parts[part];
+    return q->n_follow ? q->dim[q->follow[q->n_follow - 1]].number_stride : 1;
 }
 
-uint64_t plan_part_piece_count(const struct plan *p, int part, int64_t id, uint64_t chunk)
+uint64_t plan_part_piece_count(const struct plan *p, int part, int64_t place, uint64_t chunk)
 {
-    return part_piece_count(&p->parts[part], id, chunk);
+    return part_piece_count(&p->parts[part], (uint64_t)place, chunk);
 }
 
-void plan_part_piece(const struct plan *p, int part, int64_t id, uint64_t chunk, uint64_t i,
+void plan_part_piece(const struct plan *p, int part, int64_t place, uint64_t chunk, uint64_t i,
                      struct plan_piece *out)
 {
-    part_piece(&p->parts[part], id, chunk, i, out);
-}
-
-int64_t plan_place(const struct plan *p, uint64_t epoch, int64_t id)
-{
-    (void)p, (void)epoch;
-    return id;
-}
-
-bool plan_has_crops(const struct plan *p)
-{
-    (void)p;
-    return false;
+    part_piece(&p->parts[part], (uint64_t)place, chunk, i, out);
 }
 
 uint64_t plan_part_outside_count(const struct plan *p, int part, int64_t place)
 {
-    (void)p, (void)part, (void)place;
-    return 0;
+    return part_outside_count(&p->parts[part], (uint64_t)place);
 }
 
 void plan_part_outside(const struct plan *p, int part, int64_t place, uint64_t i,
                        struct plan_piece *out)
 {
-    (void)p, (void)part, (void)place, (void)i;
-    *out = (struct plan_piece){0};
+    part_outside(&p->parts[part], (uint64_t)place, i, out);
 }
 
 bool plan_has_outside(const struct plan *p)
 {
-    (void)p;
+    for (int i = 0; i < p->config.n_parts; i++)
+        if (p->parts[i].pads)
+            return true;
     return false;
 }

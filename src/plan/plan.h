@@ -73,6 +73,16 @@ const char *plan_warning(const struct plan *p, int i);
 uint64_t plan_steps(const struct plan *p,
                     uint64_t epoch); /* facts.steps, but in an epoch entered with an offset */
 
+/* Chunks of an array that samples touch, upper bounds or close to them: what the engine sizes its
+ * memory by. */
+struct plan_extent {
+    bool used;
+    uint64_t block;  /* by the samples of one block */
+    uint64_t shared; /* … of these, such as other blocks touch too */
+    uint64_t split;  /* by all samples */
+};
+void plan_extent(const struct plan *p, int array, struct plan_extent *out);
+
 struct plan_cursor;
 int plan_cursor_open(struct plan *p, struct plan_cursor **out, struct hr_error *e);
 void plan_cursor_free(struct plan_cursor *c);

@@ -1,4 +1,4 @@
-/* Cuts of the sample axis: which ids exist, and contiguous runs of them.
+/* Cuts of a sample axis: which positions exist, and contiguous runs of them.
  *
  * Runs are cut at block borders so that a block is read by one of them only; where that would leave
  * a run without samples (few, large blocks) the cut is made at the fraction itself. A gap is taken
@@ -8,126 +8,245 @@
 #include "plan/split.h"
 
 #include "base/mem.h"
-#include "plan/anchor.h"
+#include "plan/reach.h"
+#include "plan/tile.h"
 
-static const struct plan_dim *sample_dim(const struct plan_array *a, const struct plan_part *sel,
-                                         int *at)
+/* ---- which positions exist ------------------------------------------------------------------- */
+
+/* Does the box at position j exist? */
+static bool box_exists(const struct part_axis *x, uint64_t j)
 {
-    for (int d = 0; d < a->ndim; d++)
-        if (sel->dim[d].kind == SEL_SAMPLE) {
-            *at = d;
-            return &sel->dim[d];
-        }
-    return NULL;
+    int64_t start, far = x->edge == EDGE_REFLECT ? x->size - 1 : 0;
+    if (x->edge == EDGE_PAD)
+        return true;
+    if (!reach_start(x, j, &start))
+        return false;
+    return x->edge == EDGE_CLIP || (start >= -far && start + reach_span(x) <= x->size + far);
 }
 
-int split_valid_ids(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
-                    struct plan_axis *axes, int n_axes, struct hr_error *e)
+static void narrow(const struct part_axis *x, struct plan_axis *a)
 {
-    (void)n_axes;
-    int64_t low = (int64_t)axes->first, high = (int64_t)axes->last;
-    for (int i = 0; i < n_parts; i++) {
-        const struct plan_array *a = &arrays[parts[i].array];
-        int at = 0;
-        const struct plan_dim *dim = sample_dim(a, &parts[i], &at);
-        if (!dim)
-            return error_set(e, HR_EINVAL, "view %d, array %d: no dimension is the sample axis",
-                             parts[i].view, parts[i].array);
-        int64_t size = (int64_t)a->shape[at];
-        if (dim->count > size)
-            return error_set(e, HR_EINVAL,
-                             "view %d takes %lld steps of an array with %lld along the sample "
-                             "axis; take at most that many",
-                             parts[i].view, (long long)dim->count, (long long)size);
-        low = -dim->start > low ? -dim->start : low;
-        high =
-            size - dim->start - dim->count + 1 < high ? size - dim->start - dim->count + 1 : high;
+    int64_t far = x->edge == EDGE_REFLECT ? x->size - 1 : 0;
+    if (x->table) {
+        while (a->first < a->last && !box_exists(x, a->first))
+            a->first++;
+        while (a->last > a->first && !box_exists(x, a->last - 1))
+            a->last--;
+        return;
     }
-    if (low >= high)
+    int64_t low = reach_invert(x, -far), high = reach_invert(x, x->size + far - reach_span(x) + 1);
+    if (low > (int64_t)a->first)
+        a->first = (uint64_t)low;
+    if (high < (int64_t)a->last)
+        a->last = high > 0 ? (uint64_t)high : 0;
+}
+
+static int dim_narrow(const struct plan_part *sel, const struct part_axis *x,
+                      struct plan_axis *axes, int n_axes, struct hr_error *e)
+{
+    struct plan_axis *a = &axes[x->axis];
+    if (x->edge == EDGE_VALID && reach_span(x) > x->size)
+        return error_set(e, HR_EINVAL,
+                         "view %d takes %lld steps of an array with %lld along the sample axis; "
+                         "take at most that many",
+                         sel->view, (long long)reach_span(x), (long long)x->size);
+    if (x->edge == EDGE_PAD || x->edge == EDGE_CLIP || a->places)
+        return 0;
+    int64_t low = reach_invert(x, 0), high = reach_invert(x, x->size - reach_span(x) + 1);
+    narrow(x, a);
+    if (a->first < a->last)
+        return 0;
+    if (n_axes == 1 && !x->table)
         return error_set(e, HR_EINVAL,
                          "no sample has all its steps inside the arrays: the views reach from "
-                         "sample id %lld on, but only "
-                         "up to %lld; use fewer steps or a smaller offset",
+                         "sample id %lld on, but only up to %lld; use fewer steps or a smaller "
+                         "offset",
                          (long long)low, (long long)high);
-    axes->first = (uint64_t)low;
-    axes->last = (uint64_t)high;
+    return error_set(e, HR_EINVAL,
+                     "no sample lies inside the arrays along sample axis %d: view %d leaves no "
+                     "position of it",
+                     x->axis, sel->view);
+}
+
+int split_valid_ids(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                    struct plan_axis *axes, int n_axes, struct hr_error *e)
+{
+    struct space space;
+    struct part *parts;
+    TRY(space_init(&space, axes, n_axes, e));
+    TRY(parts_new(arrays, sels, n_parts, &space, &parts, e));
+    int rc = 0;
+    for (int i = 0; i < n_parts && !rc; i++)
+        for (int j = 0; j < parts[i].n_follow && !rc; j++)
+            rc = dim_narrow(&sels[i], &parts[i].dim[parts[i].follow[j]], axes, n_axes, e);
+    parts_free(parts, n_parts);
+    return rc;
+}
+
+/* All ids with this position of the axis. */
+static void position_clear(const struct space *s, int axis, uint64_t j, struct bitmap *ids)
+{
+    uint64_t row = s->id_stride[axis], every = row * s->axis[axis].n;
+    for (uint64_t at = j * row; at < ids->n; at += every)
+        bitmap_clear_range(ids, at, at + row);
+}
+
+static uint64_t axis_holes(const struct space *s, const struct part *parts, int n_parts, int axis,
+                           struct bitmap *ids)
+{
+    uint64_t holes = 0;
+    for (uint64_t j = s->axis[axis].first; j < s->axis[axis].last; j++) {
+        bool there = true;
+        for (int i = 0; i < n_parts; i++)
+            for (int k = 0; k < parts[i].n_follow; k++) {
+                const struct part_axis *x = &parts[i].dim[parts[i].follow[k]];
+                there = there && (x->axis != axis || !x->table || box_exists(x, j));
+            }
+        holes += !there;
+        if (!there && ids)
+            position_clear(s, axis, j, ids);
+    }
+    return holes;
+}
+
+int split_holes(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                const struct plan_axis *axes, int n_axes, struct bitmap *ids, uint64_t *holes,
+                struct hr_error *e)
+{
+    struct space space;
+    struct part *parts;
+    *holes = 0;
+    TRY(space_init(&space, axes, n_axes, e));
+    TRY(parts_new(arrays, sels, n_parts, &space, &parts, e));
+    for (int a = 0; a < n_axes; a++) {
+        bool table = false;
+        for (int i = 0; i < n_parts; i++)
+            for (int k = 0; k < parts[i].n_follow; k++)
+                table = table || (parts[i].dim[parts[i].follow[k]].axis == a &&
+                                  parts[i].dim[parts[i].follow[k]].table);
+        if (table && !axes[a].places)
+            *holes += axis_holes(&space, parts, n_parts, a, ids);
+    }
+    parts_free(parts, n_parts);
     return 0;
 }
 
-uint64_t split_holes(const struct plan_part *parts, const struct plan_array *arrays, int n_parts,
-                     const struct plan_axis *axes, int n_axes, struct bitmap *ids)
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+struct cutter {
+    struct space space;
+    struct part *parts;
+    int n_parts;
+    struct anchor anchor;
+    struct tiles tiles;
+    int axis;
+    int64_t first, last, gap;
+    const double *fractions;
+    int n;
+};
+
+static int cutter_open(struct cutter *c, const struct plan_array *arrays,
+                       const struct plan_part *sels, int n_parts, const struct plan_axis *axes,
+                       int n_axes, uint64_t block, struct hr_error *e)
 {
-    uint64_t holes = 0;
-    for (int i = 0; i < n_parts; i++)
-        for (int d = 0; d < arrays[parts[i].array].ndim; d++)
-            if (parts[i].dim[d].kind == SEL_SAMPLE && parts[i].dim[d].table && n_axes == 1)
-                for (uint64_t j = axes->first; j < axes->last; j++)
-                    if (parts[i].dim[d].table[j] < 0) {
-                        holes++;
-                        if (ids)
-                            bitmap_clear_range(ids, j, j + 1);
-                    }
-    return holes;
+    *c = (struct cutter){.n_parts = n_parts};
+    TRY(space_init(&c->space, axes, n_axes, e));
+    TRY(parts_new(arrays, sels, n_parts, &c->space, &c->parts, e));
+    return anchor_choose(&c->anchor, arrays, sels, c->parts, n_parts, &c->space, block, e);
+}
+
+static void cutter_close(struct cutter *c)
+{
+    tiles_dispose(&c->tiles);
+    parts_free(c->parts, c->n_parts);
+}
+
+/* Samples of a whole block. */
+static uint64_t rows_of(const struct cutter *c)
+{
+    uint64_t rows = 1;
+    for (int a = 0; a < c->space.n; a++) {
+        const struct anchor_axis *x = &c->anchor.axis[a];
+        uint64_t each = x->dim ? x->t * x->cell : c->space.axis[a].last - c->space.axis[a].first;
+        if (x->dim && !x->dim->table)
+            each = (each * (uint64_t)x->dim->div - 1) / (uint64_t)x->dim->mul + 1;
+        rows *= each;
+    }
+    return rows;
 }
 
 int split_block_rows(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
                      const struct plan_axis *axes, int n_axes, uint64_t block, uint64_t *rows,
                      uint64_t *g, int *anchor, double *reread, struct hr_error *e)
 {
-    (void)axes, (void)n_axes;
-    struct part *parts;
-    struct anchor a;
-    TRY(anchor_parts_new(arrays, sels, n_parts, &parts, e));
-    int rc = anchor_choose(&a, arrays, sels, parts, n_parts, block, e);
+    struct cutter c;
+    int rc = cutter_open(&c, arrays, sels, n_parts, axes, n_axes, block, e);
     if (!rc) {
-        *rows = a.rows;
-        *g = a.g;
-        *anchor = a.part;
-        *reread = anchor_reread(&a);
+        *rows = rows_of(&c);
+        *g = c.anchor.g;
+        *anchor = c.anchor.part;
+        *reread = anchor_reread(&c.anchor);
     }
-    anchor_parts_free(parts, n_parts);
+    cutter_close(&c);
     return rc;
 }
 
-/* The fewest ids between two runs whose boxes share no row of any array. */
-static int64_t window_gap(const struct plan_array *arrays, const struct plan_part *parts,
-                          int n_parts)
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+/* Positions between j and the first one behind it whose box y lies behind the box x of j. */
+static int64_t gap_at(const struct part_axis *x, const struct part_axis *y, uint64_t j, uint64_t n)
 {
-    int64_t gap = 0;
-    for (int i = 0; i < n_parts; i++)
-        for (int j = 0; j < n_parts; j++) {
-            if (parts[i].array != parts[j].array)
-                continue;
-            int at = 0;
-            const struct plan_dim *x = sample_dim(&arrays[parts[i].array], &parts[i], &at);
-            const struct plan_dim *y = sample_dim(&arrays[parts[j].array], &parts[j], &at);
-            int64_t between = x->start + x->count - y->start - 1;
-            gap = between > gap ? between : gap;
-        }
-    return gap;
+    int64_t start, end;
+    if (!reach_start(x, j, &end))
+        return 0;
+    end += reach_span(x);
+    for (uint64_t k = j + 1; k < n; k++)
+        if (reach_start(y, k, &start) && start >= end)
+            return (int64_t)(k - j) - 1;
+    return (int64_t)(n - j) - 1;
+}
+
+static int64_t gap_of(const struct part_axis *x, const struct part_axis *y, uint64_t n)
+{
+    int64_t most = 0;
+    if (!x->table && !y->table) {
+        int64_t reach = x->start + reach_span(x) - y->start;
+        int64_t gap = reach_ceil(reach * y->div, y->mul) - 1 + (y->div != 1);
+        return gap > 0 ? gap : 0;
+    }
+    for (uint64_t j = 0; j < n; j++) {
+        int64_t gap = gap_at(x, y, j, n);
+        most = gap > most ? gap : most;
+    }
+    return most;
+}
+
+/* The fewest positions between two runs whose boxes share no row of any array. */
+static int64_t window_gap(const struct cutter *c, const struct plan_part *sels)
+{
+    int64_t most = 0;
+    for (int i = 0; i < c->n_parts; i++)
+        for (int j = 0; j < c->n_parts; j++)
+            for (int d = 0; d < c->parts[i].ndim && sels[i].array == sels[j].array; d++) {
+                const struct part_axis *x = &c->parts[i].dim[d], *y = &c->parts[j].dim[d];
+                if (x->axis != c->axis || y->axis != c->axis)
+                    continue;
+                int64_t gap = gap_of(x, y, c->space.axis[c->axis].n);
+                most = gap > most ? gap : most;
+            }
+    return most;
 }
 
 /* The block border nearest `id`; the lower of two. */
-static int64_t border_near(const struct anchor *a, int64_t id)
+static int64_t border_near(const struct cutter *c, int64_t id)
 {
-    int64_t below, above;
-    if (a->axis->edges) {
-        uint64_t block = anchor_block_of(a, id);
-        below = anchor_block_first(a, block);
-        above = anchor_block_first(a, block + 1);
-    } else {
-        below = id - (id + a->start) % (int64_t)a->rows;
-        above = below + (int64_t)a->rows;
-    }
+    const struct tile_axis *x = &c->tiles.axis[c->axis];
+    if (id >= (int64_t)x->last)
+        return id;
+    uint64_t k = tile_axis_find(x, (uint64_t)id);
+    int64_t below = (int64_t)tile_axis_border(x, k), above = (int64_t)tile_axis_border(x, k + 1);
     return above - id < id - below ? above : below;
 }
-
-struct cutter {
-    const struct anchor *anchor;
-    int64_t first, last, gap;
-    const double *fractions;
-    int n;
-};
 
 /* Where run i ends, the gap after it not yet taken; `at` is where it begins. */
 static int64_t cut_place(const struct cutter *c, int i, int64_t at)
@@ -138,7 +257,7 @@ static int64_t cut_place(const struct cutter *c, int i, int64_t at)
     if (sum > 1 - 1e-9)
         return c->last;
     int64_t exact = c->first + (int64_t)(sum * (double)(c->last - c->first) + 0.5);
-    int64_t place = border_near(c->anchor, exact), gap = i + 1 < c->n ? c->gap : 0;
+    int64_t place = border_near(c, exact), gap = i + 1 < c->n ? c->gap : 0;
     int64_t latest = c->last - (i + 1 < c->n ? 1 : 0);
     return place - gap > at && place <= latest ? place : exact;
 }
@@ -154,21 +273,15 @@ static int cut_all(const struct cutter *c, int64_t *from, int64_t *to, struct hr
         if (to[i] <= from[i])
             return error_set(e, HR_EINVAL,
                              "split: fraction %d (%g) of %lld samples has none left after a gap of "
-                             "%lld; give it a larger "
-                             "fraction, or a smaller gap=",
+                             "%lld; give it a larger fraction, or a smaller gap=",
                              i, c->fractions[i], (long long)(c->last - c->first),
                              (long long)(i + 1 < c->n ? c->gap : 0));
     }
     return 0;
 }
 
-int split_fractions(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
-                    const struct plan_axis *axes, int n_axes, int axis, uint64_t block,
-                    const double *fractions, int n, int64_t gap, int64_t *from, int64_t *to,
-                    struct hr_error *e)
+static int fractions_check(const double *fractions, int n, struct hr_error *e)
 {
-    (void)n_axes, (void)axis;
-    int64_t first = (int64_t)axes->first, last = (int64_t)axes->last;
     double sum = 0;
     for (int i = 0; i < n; i++) {
         if (!(fractions[i] > 0))
@@ -178,14 +291,41 @@ int split_fractions(const struct plan_array *arrays, const struct plan_part *sel
     }
     if (!(sum < 1 + 1e-9))
         return error_set(e, HR_EINVAL, "split: the fractions add up to %g, more than 1", sum);
-    struct part *parts;
-    struct anchor a;
-    TRY(anchor_parts_new(arrays, sels, n_parts, &parts, e));
-    int rc = anchor_choose(&a, arrays, sels, parts, n_parts, block, e);
-    struct cutter c = {&a,        first, last, gap < 0 ? window_gap(arrays, sels, n_parts) : gap,
-                       fractions, n};
+    return 0;
+}
+
+/* Borders do not depend on the split: tiles of all positions. */
+static int cutter_tiles(struct cutter *c, struct hr_error *e)
+{
+    struct space whole = c->space;
+    for (int a = 0; a < whole.n; a++) {
+        whole.axis[a].first = 0;
+        whole.axis[a].last = whole.axis[a].n;
+    }
+    return tiles_init(&c->tiles, &c->anchor, &whole, false, e);
+}
+
+int split_fractions(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                    const struct plan_axis *axes, int n_axes, int axis, uint64_t block,
+                    const double *fractions, int n, int64_t gap, int64_t *from, int64_t *to,
+                    struct hr_error *e)
+{
+    struct cutter c;
+    TRY(fractions_check(fractions, n, e));
+    if (axis < 0 || axis >= n_axes)
+        return error_set(e, HR_EINVAL, "split: sample axis %d of %d", axis, n_axes);
+    int rc = cutter_open(&c, arrays, sels, n_parts, axes, n_axes, block, e);
     if (!rc)
+        rc = cutter_tiles(&c, e);
+    if (!rc) {
+        c.axis = axis;
+        c.first = (int64_t)axes[axis].first;
+        c.last = (int64_t)axes[axis].last;
+        c.gap = gap < 0 ? window_gap(&c, sels) : gap;
+        c.fractions = fractions;
+        c.n = n;
         rc = cut_all(&c, from, to, e);
-    anchor_parts_free(parts, n_parts);
+    }
+    cutter_close(&c);
     return rc;
 }

@@ -9,10 +9,11 @@
  * the array, no position left. */
 int split_valid_ids(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
                     struct plan_axis *axes, int n_axes, struct hr_error *e);
-/* Clears the ids that do not exist for want of a table's entry; how many positions (of all axes)
- * that were. `ids` NULL: only counts. */
-uint64_t split_holes(const struct plan_part *parts, const struct plan_array *arrays, int n_parts,
-                     const struct plan_axis *axes, int n_axes, struct bitmap *ids);
+/* Clears the ids that do not exist because a table has no entry, or one whose box leaves the array;
+ * *holes: how many positions, over all axes. `ids` NULL: only counts. */
+int split_holes(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
+                const struct plan_axis *axes, int n_axes, struct bitmap *ids, uint64_t *holes,
+                struct hr_error *e);
 /* Cut the split's range of one axis at the block borders nearest the fractions; gap < 0: the fewest
  * positions dropped such that no two runs' boxes share a row of any array. from[i], to[i]: run i.
  * `block`: as in plan_config. */

@@ -63,7 +63,7 @@ int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error 
         const struct engine_piece *piece = &c->pieces[p];
         char *row = batch_row(j->slots[piece->slot], parts[piece->part].view, piece->row);
         TRY(scatter_add_sample(&w->scatter, &d->fixed.c.parts[piece->part], d->fixed.c.plan,
-                               (int)piece->part, piece->id, c->chunk, row, e));
+                               (int)piece->part, piece->place, c->chunk, row, e));
     }
     return 0;
 }

@@ -173,6 +173,9 @@ void *job_decoded(struct job *j); /* scratch for a decoded chunk; NULL without m
 void *job_compressed(struct job *j, uint64_t bytes); /* grows; the contents are lost */
 void job_buffers_free(struct job *j);
 
+/* pad.c: what lies outside the arrays, in a batch that opens. */
+void pad_batch(struct driver *d, struct hr_batch *b);
+
 /* index.c: where a chunk lies, with the cache of shard indexes. WHERE_INDEX: an index has to come
  * first. */
 int index_locate(struct driver *d, const struct array *x, uint64_t chunk, struct where *out,

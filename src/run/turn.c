@@ -395,6 +395,7 @@ static int open_batch(struct driver *d, const struct action *a, struct hr_error 
     driver_ref(d); /* the batch's: turn_released */
     b->epoch = (int64_t)a->epoch;
     b->step = (int64_t)a->step;
+    pad_batch(d, b);
     *f = (struct finished){.batch = b, .slot = a->slot, .start = d->turn.start};
     d->turn.nodes[a->slot] = f;
     d->turn.slots->batches[a->slot] = b;

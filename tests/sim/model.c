@@ -93,12 +93,35 @@ static uint64_t action_print(const struct action *a)
         for (uint32_t k = 0; k < a->chunks[i].n_pieces; k++)
             h = keyed_mix(h, (uint64_t)a->chunks[i].pieces[k].row << 32 |
                                  a->chunks[i].pieces[k].slot) ^
-                (uint64_t)a->chunks[i].pieces[k].id;
+                (uint64_t)a->chunks[i].pieces[k].place;
     }
     return h;
 }
 
 /* ---- actions -------------------------------------------------------------------------------------------------------- */
+
+/* What the driver writes where a sample leaves an array. */
+static int outside_write(struct sim *m, struct slot *s, uint64_t r, int part, struct hr_error *e)
+{
+    int64_t place = plan_place(m->w.plan, m->epoch, s->ids[r]);
+    uint64_t *row = s->items + r * m->w.row_items + m->w.view_at[m->w.parts[part].view];
+    uint64_t n = plan_part_outside_count(m->w.plan, part, place);
+    for (uint64_t i = 0; i < n; i++) {
+        struct plan_piece x;
+        uint64_t k[PLAN_MAX_DIMS] = {0};
+        plan_part_outside(m->w.plan, part, place, i, &x);
+        for (int d = 0; d >= 0;) {
+            uint64_t to = x.to_offset;
+            for (int b = 0; b < x.ndim; b++)
+                to += k[b] * x.to_stride[b];
+            MUST(!row[to], "item %llu is outside twice", (unsigned long long)to);
+            row[to] = WORLD_OUTSIDE;
+            for (d = x.ndim - 1; d >= 0 && ++k[d] == x.count[d]; d--)
+                k[d] = 0;
+        }
+    }
+    return 0;
+}
 
 static int do_open(struct sim *m, const struct action *a, struct hr_error *e)
 {
@@ -115,6 +138,9 @@ static int do_open(struct sim *m, const struct action *a, struct hr_error *e)
     memcpy(s->ids, a->ids, a->rows * sizeof *s->ids);
     memcpy(s->valid, a->valid, a->rows);
     memset(s->items, 0, rows * m->w.row_items * sizeof *s->items);
+    for (uint64_t r = 0; r < s->rows; r++)
+        for (int part = 0; part < m->w.config.n_parts; part++)
+            TRY(outside_write(m, s, r, part, e));
     return 0;
 }
 
@@ -178,7 +204,9 @@ static int do_work(struct sim *m, const struct action *a, struct hr_error *e)
             struct slot *s = &m->slots[c->pieces[k].slot];
             MUST(s->used && !s->finished, "a piece for slot %u, which is not open",
                  c->pieces[k].slot);
-            MUST(c->pieces[k].row < s->rows && s->ids[c->pieces[k].row] == c->pieces[k].id,
+            MUST(c->pieces[k].row < s->rows &&
+                     plan_place(m->w.plan, m->epoch, s->ids[c->pieces[k].row]) ==
+                         c->pieces[k].place,
                  "a piece for a wrong row");
             s->writers++;
         }
@@ -223,7 +251,8 @@ static int batch_check(struct sim *m, const struct slot *s, struct hr_error *e)
              !memcmp(m->valid, s->valid, s->rows),
          "batch %llu has other samples than the order says", (unsigned long long)s->step);
     for (uint64_t r = 0; r < s->rows && !s->must_fail; r++)
-        if (world_row_check(&m->w, s->ids[r], s->items + r * m->w.row_items, e))
+        if (world_row_check(&m->w, plan_place(m->w.plan, m->epoch, s->ids[r]),
+                            s->items + r * m->w.row_items, e))
             return error_context(e, HR_EDATA, "batch %llu, row %llu", (unsigned long long)s->step,
                                  (unsigned long long)r);
     return 0;
@@ -311,13 +340,13 @@ static int piece_write(struct sim *m, const struct engine_chunk *c, const struct
 {
     struct slot *s = &m->slots[p->slot];
     uint64_t *row = s->items + p->row * m->w.row_items + m->w.view_at[m->w.parts[p->part].view];
-    uint64_t n = plan_part_piece_count(m->w.plan, (int)p->part, p->id, c->chunk);
+    uint64_t n = plan_part_piece_count(m->w.plan, (int)p->part, p->place, c->chunk);
     MUST(n, "a piece of chunk %llu that part %u of sample %lld does not want",
-         (unsigned long long)c->chunk, p->part, (long long)p->id);
+         (unsigned long long)c->chunk, p->part, (long long)p->place);
     for (uint64_t i = 0; i < n; i++) {
         struct plan_piece x;
         uint64_t k[PLAN_MAX_DIMS] = {0};
-        plan_part_piece(m->w.plan, (int)p->part, p->id, c->chunk, i, &x);
+        plan_part_piece(m->w.plan, (int)p->part, p->place, c->chunk, i, &x);
         for (int d = 0; d >= 0;) {
             uint64_t from = x.from_offset, to = x.to_offset;
             for (int b = 0; b < x.ndim; b++) {
@@ -368,6 +397,11 @@ static void job_forget(struct sim *m, struct running *r)
     *r = (struct running){.results = r->results};
 }
 
+static int64_t model_place(const struct sim *m, const struct slot *s, uint64_t row)
+{
+    return plan_place(m->w.plan, m->epoch, s->ids[row]);
+}
+
 /* Open batches that touch the chunk and have not got it yet must fail. */
 static void giant_fails(struct sim *m, uint32_t array, uint64_t chunk)
 {
@@ -377,13 +411,13 @@ static void giant_fails(struct sim *m, uint32_t array, uint64_t chunk)
             for (int p = 0; p < m->w.config.n_parts; p++) {
                 if (m->w.parts[p].array != (int)array)
                     continue;
-                uint64_t n =
-                    plan_part_chunks(m->w.plan, p, m->slots[s].ids[r], touched, MOST_TOUCHED);
+                uint64_t n = plan_part_chunks(m->w.plan, p, model_place(m, &m->slots[s], r),
+                                              touched, MOST_TOUCHED);
                 for (uint64_t i = 0; i < n; i++) {
                     struct plan_piece x;
                     if (touched[i] != chunk)
                         continue;
-                    plan_part_piece(m->w.plan, p, m->slots[s].ids[r], chunk, 0, &x);
+                    plan_part_piece(m->w.plan, p, model_place(m, &m->slots[s], r), chunk, 0, &x);
                     if (!m->slots[s].items[r * m->w.row_items + m->w.view_at[m->w.parts[p].view] +
                                            x.to_offset])
                         m->slots[s].must_fail = true;

@@ -24,8 +24,8 @@ static int residencies_count(struct sim *m, uint32_t *runs, int64_t *first, int6
     for (int64_t step = 1; (rows = plan_cursor_next(m->cursor, m->ids, m->valid)) > 0; step++)
         for (int64_t r = 0; r < rows * c->n_parts; r++) {
             int part = (int)(r % c->n_parts);
-            uint64_t n =
-                plan_part_chunks(m->w.plan, part, m->ids[r / c->n_parts], touched, MOST_TOUCHED);
+            int64_t place = plan_place(m->w.plan, m->epoch, m->ids[r / c->n_parts]);
+            uint64_t n = plan_part_chunks(m->w.plan, part, place, touched, MOST_TOUCHED);
             for (uint64_t i = 0; i < n; i++) {
                 uint64_t at = model_chunk(m, (uint32_t)c->parts[part].array, touched[i]);
                 int64_t since = first[at] <= (int64_t)m->s.facts.window ? first[at] : last[at];

@@ -1,5 +1,5 @@
-/* Worlds are small (tens to hundreds of samples) but draw every feature of the geometry: sample axes in any dimension,
- * chunks that do not divide the axis, rectilinear grids, windows and offsets, steps and lists that cross chunks in several
+/* Worlds are small (tens to hundreds of samples) but draw every feature of the geometry: one to three sample axes in any
+ * dimension, strides, tables, edges, crops, constants, chunks that do not divide the axis, rectilinear grids, windows and offsets, steps and lists that cross chunks in several
  * runs, arrays of slower and faster chunking side by side, filters, streams, ranks. */
 #include "world.h"
 
@@ -8,6 +8,7 @@
 
 #include "base/keyed.h"
 #include "base/mem.h"
+#include "plan/split.h"
 
 uint64_t rng_next(struct rng *r)
 {
@@ -48,23 +49,51 @@ static void rectilinear(struct world *w, int array, int d)
     a->edges[d] = edges;
 }
 
-static void array_draw(struct world *w, int i, uint64_t axis)
+/* Which dimension of an array is made for which sample axis. */
+static void axes_assign(struct world *w, int i, int ndim)
+{
+    struct rng *r = &w->rng;
+    int n = w->config.n_axes;
+    for (int d = 0; d < 3; d++)
+        w->axis_of[i][d] = -1;
+    if (n == 1 && !w->general) {
+        w->axis_of[i][rng_chance(r, 75) ? 0 : (int)rng_below(r, (uint64_t)ndim)] = 0;
+        return;
+    }
+    for (int a = 0; a < n; a++) {
+        int d = (int)rng_below(r, (uint64_t)ndim);
+        if (w->axis_of[i][d] < 0 && rng_chance(r, 85))
+            w->axis_of[i][d] = a;
+    }
+}
+
+static uint64_t places_of(const struct plan_axis *x)
+{
+    return x->places ? x->places : x->n;
+}
+
+static void array_draw(struct world *w, int i)
 {
     struct rng *r = &w->rng;
     struct plan_array *a = &w->arrays[i];
     static const uint64_t lengths[] = {1, 1, 2, 3, 4, 5, 8, 13, 32};
     a->ndim = (int)rng_range(r, 1, 3);
-    int s = w->sample_dim[i] = rng_chance(r, 75) ? 0 : (int)rng_below(r, (uint64_t)a->ndim);
+    axes_assign(w, i, a->ndim);
     uint64_t items = 1;
     w->chunks[i] = 1;
     for (int d = 0; d < a->ndim; d++) {
-        a->shape[d] = d == s ? axis + rng_below(r, 4) : rng_range(r, 1, 5);
-        a->chunk[d] = d == s ? lengths[rng_below(r, 9)] : rng_range(r, 1, a->shape[d]);
-        if (d == s && rng_chance(r, 8))
+        int axis = w->axis_of[i][d];
+        w->stride[i][d] = w->general ? rng_range(r, 1, rng_chance(r, 60) ? 1 : 4) : 1;
+        a->shape[d] = axis < 0 ? rng_range(r, 1, 5)
+                               : places_of(&w->axes[axis]) * w->stride[i][d] + rng_below(r, 4);
+        a->chunk[d] = axis < 0 ? rng_range(r, 1, a->shape[d]) : lengths[rng_below(r, 9)];
+        if (axis >= 0 && rng_chance(r, 8))
             a->chunk[d] = a->shape[d];
         a->grid[d] = (a->shape[d] + a->chunk[d] - 1) / a->chunk[d];
-        if (d == s && rng_chance(r, 12))
+        if (axis >= 0 && rng_chance(r, 12) && !w->edged[i]) {
             rectilinear(w, i, d);
+            w->edged[i] = true;
+        }
         items *= a->chunk[d];
         w->chunks[i] *= a->grid[d];
     }
@@ -95,22 +124,54 @@ static void dim_draw(struct world *w, int part, int d, const struct plan_array *
     dim->count = rng_chance(r, 40) ? 1 : (int64_t)rng_range(r, 1, most);
 }
 
-static void part_draw(struct world *w, int part, int view, int array)
+/* A table of where samples lie: rising with gaps, or anywhere. */
+static void table_draw(struct world *w, int part, int d, uint64_t size)
 {
     struct rng *r = &w->rng;
+    struct plan_dim *dim = &w->parts[part].dim[d];
+    uint64_t places = places_of(&w->axes[dim->axis]);
+    bool rise = rng_chance(r, 70);
+    for (uint64_t p = 0; p < places; p++)
+        w->tables[part][d][p] = rng_chance(r, 10) ? -1
+                                : rise            ? (int64_t)(p * size / places)
+                                                  : (int64_t)rng_below(r, size);
+    dim->table = w->tables[part][d];
+}
+
+static void follow_draw(struct world *w, int part, int d, int axis, const struct plan_array *a)
+{
+    struct rng *r = &w->rng;
+    struct plan_dim *dim = &w->parts[part].dim[d];
+    static const enum plan_edge edges[] = {EDGE_PAD, EDGE_REFLECT, EDGE_CLIP};
+    dim->kind = SEL_SAMPLE;
+    dim->axis = axis;
+    dim->start = rng_chance(r, 55) ? 0 : (int64_t)rng_below(r, 8) - 4;
+    dim->count = rng_chance(r, 65) ? 1 : (int64_t)rng_range(r, 2, 4);
+    dim->step = 1;
+    if (!w->general)
+        return;
+    dim->mul = (int64_t)w->stride[w->parts[part].array][d];
+    dim->div = rng_chance(r, 15) ? 2 : 1;
+    dim->step = rng_chance(r, 85) ? 1 : 3;
+    dim->edge = rng_chance(r, 50) ? EDGE_VALID : edges[rng_below(r, 3)];
+    if (dim->edge == EDGE_CLIP && (uint64_t)((dim->count - 1) * dim->step) >= a->shape[d])
+        dim->edge = EDGE_PAD;
+    if (rng_chance(r, 12))
+        table_draw(w, part, d, a->shape[d]);
+}
+
+static void part_draw(struct world *w, int part, int view, int array)
+{
     const struct plan_array *a = &w->arrays[array];
     struct plan_part *p = &w->parts[part];
     p->array = array;
     p->view = view;
     for (int d = 0; d < a->ndim; d++) {
-        if (d == w->sample_dim[array]) {
-            p->dim[d].kind = SEL_SAMPLE;
-            p->dim[d].start = rng_chance(r, 55) ? 0 : (int64_t)rng_below(r, 8) - 4;
-            p->dim[d].count = rng_chance(r, 65) ? 1 : (int64_t)rng_range(r, 2, 4);
-            p->dim[d].step = 1;
-        } else {
+        int axis = w->axis_of[array][d];
+        if (axis >= 0 && (!w->general || rng_chance(&w->rng, 90)))
+            follow_draw(w, part, d, axis, a);
+        else
             dim_draw(w, part, d, a);
-        }
     }
     uint64_t items = 1; /* each part has a region of its own, row-major */
     for (int d = a->ndim - 1; d >= 0; d--) {
@@ -137,60 +198,76 @@ static void views_draw(struct world *w)
     }
 }
 
-/* Ids whose boxes stay inside every array. */
-static bool ids_find(const struct world *w, uint64_t axis, int64_t *first, int64_t *last)
+/* The ids whose boxes exist: the split's ranges and, where tables have holes, a filter. False: none
+ * does, or a crop could leave an array. */
+static bool ids_find(struct world *w)
 {
-    *first = 0;
-    *last = (int64_t)axis;
-    for (int i = 0; i < w->config.n_parts; i++) {
-        const struct plan_part *p = &w->parts[i];
-        int d = w->sample_dim[p->array];
-        int64_t high =
-            (int64_t)w->arrays[p->array].shape[d] - p->dim[d].start - p->dim[d].count + 1;
-        *first = -p->dim[d].start > *first ? -p->dim[d].start : *first;
-        *last = high < *last ? high : *last;
+    struct plan_config *c = &w->config;
+    uint64_t holes = 0, ids = 1;
+    if (split_valid_ids(w->arrays, w->parts, c->n_parts, w->axes, c->n_axes, NULL))
+        return false;
+    for (int a = 0; a < c->n_axes; a++) {
+        struct plan_axis *x = &w->axes[a];
+        ids *= x->n;
+        if (x->last - x->first > 20 && rng_chance(&w->rng, 40)) {
+            x->first += rng_below(&w->rng, 8);
+            x->last -= rng_below(&w->rng, 8);
+        }
     }
-    return *first < *last;
-}
-
-static int filter_draw(struct world *w, int64_t first, int64_t last)
-{
-    if (bitmap_init(&w->filter, w->axes[0].n))
-        return -1;
-    for (int64_t id = first; id < last; id++)
+    if (split_holes(w->arrays, w->parts, c->n_parts, w->axes, c->n_axes, NULL, &holes, NULL))
+        return false;
+    if (!holes && rng_chance(&w->rng, 85))
+        return true;
+    if (bitmap_init(&w->filter, ids))
+        return false;
+    for (uint64_t id = 0; id < ids; id++)
         if (rng_chance(&w->rng, 60))
-            bitmap_set(&w->filter, (uint64_t)id);
-    bitmap_set(&w->filter, (uint64_t)first);
-    w->config.filter = &w->filter;
-    return bitmap_index(&w->filter);
+            bitmap_set(&w->filter, id);
+    split_holes(w->arrays, w->parts, c->n_parts, w->axes, c->n_axes, &w->filter, &holes, NULL);
+    c->filter = &w->filter;
+    return bitmap_index(&w->filter) == 0;
 }
 
-static int order_draw(struct world *w, int64_t first, int64_t last)
+static void order_draw(struct world *w)
 {
     struct rng *r = &w->rng;
     struct plan_config *c = &w->config;
     static const int shuffles[] = {HR_SHUFFLE_SPREAD, HR_SHUFFLE_SPREAD, HR_SHUFFLE_SPREAD,
                                    HR_SHUFFLE_NONE, HR_SHUFFLE_GLOBAL};
     static const int remainders[] = {HR_DROP, HR_PAD, HR_SHORT, HR_WRAP};
-    w->axes[0].first = (uint64_t)first;
-    w->axes[0].last = (uint64_t)last;
-    if (last - first > 20 && rng_chance(r, 40)) {
-        w->axes[0].first += rng_below(r, 8);
-        w->axes[0].last -= rng_below(r, 8);
-    }
+    bool large = w->axes[0].n > 200;
     c->shuffle = shuffles[rng_below(r, 5)];
     c->remainder = remainders[rng_below(r, 4)];
     c->seed = rng_next(r);
-    c->spread = rng_range(r, 1, w->axes[0].n > 200 ? 16 : 6);
+    c->spread = rng_range(r, 1, large ? 16 : 6);
     c->block = rng_range(r, 1, 4);
     c->world = rng_chance(r, 70) ? 1 : rng_range(r, 2, 3);
     c->rank = rng_below(r, c->world);
     c->streams = c->world * (rng_chance(r, 70) ? 1 : 2);
     if (c->remainder == HR_SHORT)
         c->world = c->streams = 1, c->rank = 0;
-    c->rows = rng_range(r, 1, w->axes[0].n > 200 ? 16 : 6) * (c->streams / c->world);
-    return rng_chance(r, 15) ? filter_draw(w, (int64_t)w->axes[0].first, (int64_t)w->axes[0].last)
-                             : 0;
+    c->rows = rng_range(r, 1, large ? 16 : 6) * (c->streams / c->world);
+}
+
+/* One axis of up to 600 samples, or up to three short ones, crops among them. */
+static void axes_draw(struct world *w)
+{
+    struct rng *r = &w->rng;
+    static const uint64_t longest[] = {60, 60, 60, 60, 60, 60, 60, 160, 160, 600};
+    static const uint64_t product[] = {60, 14, 6};
+    w->general = rng_chance(r, 45);
+    w->config.axes = w->axes;
+    w->config.n_axes = w->general ? (int)rng_range(r, 1, 3) : 1;
+    for (int a = 0; a < w->config.n_axes; a++) {
+        struct plan_axis *x = &w->axes[a];
+        x->n = w->general ? rng_range(r, 2, product[w->config.n_axes - 1])
+                          : rng_range(r, 8, longest[rng_below(r, 10)]);
+        if (w->general && rng_chance(r, 20)) {
+            x->n = rng_range(r, 1, 3);
+            x->places = rng_range(r, x->n, 16);
+        }
+        x->last = x->n;
+    }
 }
 
 int world_init(struct world *w, uint64_t seed, struct hr_error *e)
@@ -198,24 +275,20 @@ int world_init(struct world *w, uint64_t seed, struct hr_error *e)
     memset(w, 0, sizeof *w);
     w->rng.key = keyed_mix(seed, 1);
     struct plan_config *c = &w->config;
-    static const uint64_t longest[] = {60, 60, 60, 60, 60, 60, 60, 160, 160, 600};
-    uint64_t axis = rng_range(&w->rng, 8, longest[rng_below(&w->rng, 10)]);
     c->arrays = w->arrays;
     c->views = w->views;
     c->parts = w->parts;
     c->n_arrays = (int)rng_range(&w->rng, 1, WORLD_ARRAYS);
-    c->axes = w->axes;
-    c->n_axes = 1;
-    w->axes[0].n = axis;
+    axes_draw(w);
     for (int i = 0; i < c->n_arrays; i++) {
-        array_draw(w, i, axis);
+        array_draw(w, i);
         w->first_chunk[i] = w->all_chunks;
         w->all_chunks += w->chunks[i];
     }
     views_draw(w);
-    int64_t first, last;
-    if (!ids_find(w, axis, &first, &last) || order_draw(w, first, last))
+    if (!ids_find(w))
         return 1;
+    order_draw(w);
     return plan_open(c, &w->plan, e) ? 1 : 0;
 }
 
@@ -256,49 +329,85 @@ uint64_t world_chunk_item(const struct world *w, uint32_t array, uint64_t chunk,
     return offset || chunk ? 0 : item_number(w, array, index);
 }
 
-static int part_check(const struct world *w, int part, int64_t id, const uint64_t *row,
+/* Index of step k along a dimension that follows an axis; -1: outside. */
+static int64_t follow_index(const struct plan_array *a, int d, const struct plan_dim *dim,
+                            uint64_t place, int64_t k)
+{
+    int64_t size = (int64_t)a->shape[d], start = dim->start,
+            span = (dim->count - 1) * dim->step + 1;
+    if (dim->table && dim->table[place] < 0)
+        return -1;
+    if (dim->table)
+        start += dim->table[place];
+    else
+        start += (int64_t)place * (dim->mul ? dim->mul : 1) / (dim->div ? dim->div : 1);
+    if (dim->edge == EDGE_CLIP)
+        start = start < 0 ? 0 : start > size - span ? size - span : start;
+    int64_t index = start + k * dim->step;
+    if (dim->edge == EDGE_REFLECT)
+        index = index < 0 ? -index : index >= size ? 2 * (size - 1) - index : index;
+    return index < 0 || index >= size ? -1 : index;
+}
+
+static uint64_t place_on(const struct world *w, int axis, uint64_t place)
+{
+    for (int a = w->config.n_axes - 1; a > axis; a--)
+        place /= places_of(&w->axes[a]);
+    return place % places_of(&w->axes[axis]);
+}
+
+static int part_check(const struct world *w, int part, uint64_t place, const uint64_t *row,
                       struct hr_error *e)
 {
     const struct plan_part *p = &w->parts[part];
     const struct plan_array *a = &w->arrays[p->array];
     int64_t k[PLAN_MAX_DIMS] = {0};
     for (int d = 0; d >= 0;) {
-        uint64_t index[PLAN_MAX_DIMS], to = w->view_at[p->view] + p->to_offset;
+        uint64_t index[PLAN_MAX_DIMS], to = w->view_at[p->view] + p->to_offset, wanted;
+        bool outside = false;
         for (int i = 0; i < a->ndim; i++) {
             const struct plan_dim *dim = &p->dim[i];
-            index[i] = (uint64_t)(dim->kind == SEL_SAMPLE  ? id + dim->start + k[i]
-                                  : dim->kind == SEL_SLICE ? dim->start + k[i] * dim->step
-                                                           : dim->list[k[i]]);
+            int64_t at = dim->kind == SEL_SAMPLE
+                             ? follow_index(a, i, dim, place_on(w, dim->axis, place), k[i])
+                         : dim->kind == SEL_SLICE ? dim->start + k[i] * dim->step
+                                                  : dim->list[k[i]];
+            index[i] = (uint64_t)at;
+            outside = outside || at < 0;
             to += (uint64_t)k[i] * dim->to_stride;
         }
-        if (row[to] != item_number(w, (uint32_t)p->array, index))
+        wanted = outside ? WORLD_OUTSIDE : item_number(w, (uint32_t)p->array, index);
+        if (row[to] != wanted)
             return error_set(e, HR_EDATA,
-                             "part %d of sample %lld: item %llu is %llx, should be %llx", part,
-                             (long long)id, (unsigned long long)to, (unsigned long long)row[to],
-                             (unsigned long long)item_number(w, (uint32_t)p->array, index));
+                             "part %d of the sample at %llu: item %llu is %llx, should be %llx",
+                             part, (unsigned long long)place, (unsigned long long)to,
+                             (unsigned long long)row[to], (unsigned long long)wanted);
         for (d = a->ndim - 1; d >= 0 && ++k[d] == p->dim[d].count; d--)
             k[d] = 0;
     }
     return 0;
 }
 
-int world_row_check(const struct world *w, int64_t id, const uint64_t *row, struct hr_error *e)
+int world_row_check(const struct world *w, int64_t place, const uint64_t *row, struct hr_error *e)
 {
     for (int i = 0; i < w->config.n_parts; i++)
-        TRY(part_check(w, i, id, row, e));
+        TRY(part_check(w, i, (uint64_t)place, row, e));
     return 0;
 }
 
 void world_describe(const struct world *w)
 {
     const struct plan_facts *f = plan_facts(w->plan);
+    for (int a = 0; a < w->config.n_axes; a++)
+        printf("# axis %d: [%llu, %llu) of %llu, %llu places\n", a,
+               (unsigned long long)w->axes[a].first, (unsigned long long)w->axes[a].last,
+               (unsigned long long)w->axes[a].n, (unsigned long long)w->axes[a].places);
     for (int i = 0; i < w->config.n_arrays; i++) {
         const struct plan_array *a = &w->arrays[i];
         printf("# array %d:", i);
         for (int d = 0; d < a->ndim; d++)
             printf(" %llu/%llu%s%s", (unsigned long long)a->shape[d],
                    (unsigned long long)a->chunk[d], a->edges[d] ? "r" : "",
-                   d == w->sample_dim[i] ? "*" : "");
+                   w->axis_of[i][d] >= 0 ? "*" : "");
         printf("  decoded %llu bound %llu scratch %llu%s\n", (unsigned long long)a->decoded,
                (unsigned long long)a->bound, (unsigned long long)a->scratch,
                a->direct ? " direct" : "");
@@ -310,6 +419,11 @@ void world_describe(const struct world *w)
             printf(" %s%lld+%lld*%lld", p->dim[d].kind == SEL_LIST ? "list" : "",
                    (long long)p->dim[d].start, (long long)p->dim[d].count,
                    (long long)p->dim[d].step);
+        for (int d = 0; d < w->arrays[p->array].ndim; d++)
+            if (p->dim[d].kind == SEL_SAMPLE)
+                printf(" [axis %d x%lld/%lld edge %d%s]", p->dim[d].axis, (long long)p->dim[d].mul,
+                       (long long)p->dim[d].div, (int)p->dim[d].edge,
+                       p->dim[d].table ? " table" : "");
         printf("\n");
     }
     printf(

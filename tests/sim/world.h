@@ -28,7 +28,11 @@ struct world {
     struct plan_axis axes[PLAN_MAX_AXES];
     uint64_t edges[WORLD_ARRAYS][64];
     int64_t lists[WORLD_PARTS][PLAN_MAX_DIMS][8];
-    int sample_dim[WORLD_ARRAYS];
+    bool general;                 /* more than one axis whose samples are neighbours */
+    int axis_of[WORLD_ARRAYS][3]; /* sample axis that a dimension is made for, or -1 */
+    uint64_t stride[WORLD_ARRAYS][3];
+    bool edged[WORLD_ARRAYS]; /* `edges` is taken */
+    int64_t tables[WORLD_PARTS][3][700];
     struct bitmap filter;
     struct plan *plan;
     uint64_t view_at[WORLD_VIEWS],
@@ -39,10 +43,11 @@ struct world {
 int world_init(struct world *w, uint64_t seed,
                struct hr_error *e); /* 0, or 1: this seed gives no valid plan */
 void world_dispose(struct world *w);
+#define WORLD_OUTSIDE UINT64_MAX /* what the model writes where a sample leaves the array */
 /* The number of the element at `offset` of a decoded chunk; 0 when it lies outside the array. */
 uint64_t world_chunk_item(const struct world *w, uint32_t array, uint64_t chunk, uint64_t offset);
-/* Does the row hold what the boxes of sample `id` say? Else a sentence in e. */
-int world_row_check(const struct world *w, int64_t id, const uint64_t *row, struct hr_error *e);
+/* Does the row hold what the boxes of the sample at `place` say? Else a sentence in e. */
+int world_row_check(const struct world *w, int64_t place, const uint64_t *row, struct hr_error *e);
 void world_describe(const struct world *w);
 
 #endif

@@ -276,7 +276,7 @@ static void no_sample_axis(struct setup *s)
 {
     s->parts[0].dim[0] = (struct plan_dim){.kind = SEL_SLICE, .count = 1, .step = 1};
 }
-static void two_sample_axes(struct setup *s)
+static void both_on_the_axis(struct setup *s)
 {
     s->parts[0].dim[1] = (struct plan_dim){.kind = SEL_SAMPLE, .count = 1};
 }
@@ -294,8 +294,8 @@ static void selections_outside_the_array_are_refused(void)
     refused(list_outside, "index 8 is outside its 8 elements");
     refused(slice_outside, "leaves its 8 elements");
     refused(slice_backwards, "step -1");
-    refused(no_sample_axis, "no dimension is the sample axis");
-    refused(two_sample_axes, "both the sample axis");
+    refused(no_sample_axis, "no dimension of any view follows a sample axis");
+    refused(both_on_the_axis, "take indices 0 … 99 of an array with 8");
     refused(box_outside, "take indices 0 … 100 of an array with 100");
     refused(grid_too_small, "do not cover");
 }

@@ -1,0 +1,423 @@
+/* A chunk is a cell along every dimension. For a cell of a dimension that follows a sample axis, the
+ * positions whose boxes reach into it are an interval: the inverse of the start. So the samples that
+ * touch a chunk are a box of the sample space, and the blocks that do are a box of tiles. All chunks
+ * that a part may take are numbered; if there are too many, some at even distances are looked at.
+ *
+ * A chunk that several parts take is counted with the first of them. Tables are taken to rise.
+ * Floating point is fine here: nothing of the order depends on it. */
+#include "plan/touch.h"
+
+#include "base/keyed.h"
+#include "base/mem.h"
+#include "plan/impl.h"
+#include "plan/reach.h"
+#include <math.h>
+
+#define LOOKED    16384 /* chunks looked at, over all parts */
+#define MAX_TILES 64    /* of a chunk whose filtered samples are counted tile by tile */
+#define MAX_ROWS  256
+#define MAX_PARTS 16 /* of one array that are told apart */
+
+struct samples_box { /* positions along each axis: [from, to) */
+    uint64_t from[PLAN_MAX_AXES], to[PLAN_MAX_AXES];
+    double chance; /* that one of these samples reaches the chunk: below 1 for crops */
+    bool empty;
+};
+struct range {
+    int64_t from, to;
+};
+
+/* ---- which samples touch a chunk ------------------------------------------------------------- */
+
+/* The first p in [low, high) that starts at or after `index`, in a table that rises. */
+static int64_t table_find(const struct part_axis *x, int64_t low, int64_t high, int64_t index)
+{
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2, there = middle, start;
+        while (there >= low && !reach_start(x, (uint64_t)there, &start))
+            there--;
+        if (there < low || start < index)
+            low = middle + 1;
+        else
+            high = there;
+    }
+    return low;
+}
+
+static int64_t place_find(const struct part_axis *x, struct range all, int64_t index)
+{
+    return x->table ? table_find(x, all.from, all.to, index) : reach_invert(x, index);
+}
+
+static void range_join(struct range *r, struct range all, int64_t from, int64_t to)
+{
+    from = from > all.from ? from : all.from;
+    to = to < all.to ? to : all.to;
+    if (from >= to)
+        return;
+    r->from = r->to > r->from && r->from < from ? r->from : from;
+    r->to = r->to > to ? r->to : to;
+}
+
+/* Places of the axis, within `all`, with boxes that take some index of [from, to). */
+static struct range places_of(const struct part_axis *x, struct range all, int64_t from, int64_t to)
+{
+    int64_t span = reach_span(x), last = x->size - 1;
+    struct range r = {0, 0};
+    range_join(&r, all, place_find(x, all, from - span + 1), place_find(x, all, to));
+    if (x->edge == EDGE_CLIP && from < span)
+        range_join(&r, all, all.from, place_find(x, all, 1));
+    if (x->edge == EDGE_CLIP && to > x->size - span)
+        range_join(&r, all, place_find(x, all, x->size - span), all.to);
+    if (x->edge != EDGE_REFLECT)
+        return r;
+    int64_t near = from > 1 ? from : 1, far = 2 * last - to + 1;
+    if (to > near) /* mirrored at the first element … */
+        range_join(&r, all, place_find(x, all, 2 - to - span), place_find(x, all, 1 - near));
+    far = far > last + 1 ? far : last + 1;
+    if (2 * last - from >= far) /* … and at the last */
+        range_join(&r, all, place_find(x, all, far - span + 1),
+                   place_find(x, all, 2 * last - from + 1));
+    return r;
+}
+
+/* The chance that a box takes something of a cell that it passes: below 1 where steps are longer
+ * than cells. */
+static double step_chance(const struct part_axis *x)
+{
+    if (x->dense)
+        return 1;
+    double cell = x->edges ? (double)x->size / (double)x->grid : (double)x->cell,
+           chance = (double)x->count * cell / ((double)reach_span(x) + cell - 1);
+    return chance < 1 ? chance : 1;
+}
+
+/* A crop axis: positions whose places meet `r`, and the chance that one draws such a place. */
+static void crop_box(const struct plan *p, int axis, struct range r, struct samples_box *b)
+{
+    const struct plan_axis *a = &p->axes[axis];
+    uint64_t low, high;
+    double met = 0;
+    b->from[axis] = (uint64_t)((unsigned __int128)(uint64_t)r.from * a->n / a->places);
+    b->to[axis] = (uint64_t)((unsigned __int128)(uint64_t)(r.to - 1) * a->n / a->places) + 1;
+    b->from[axis] = b->from[axis] > a->first ? b->from[axis] : a->first;
+    b->to[axis] = b->to[axis] < a->last ? b->to[axis] : a->last;
+    if (b->from[axis] >= b->to[axis]) {
+        b->empty = true;
+        return;
+    }
+    space_places(&p->space, axis, b->from[axis], &low, &high);
+    met = (double)high - (double)low;
+    space_places(&p->space, axis, b->to[axis] - 1, &low, &high);
+    met = (double)(r.to - r.from) / (met * (double)(b->to[axis] - b->from[axis]));
+    b->chance *= met < 1 ? met : 1;
+}
+
+/* Samples that take something of a chunk through part q. */
+static void box_find(const struct plan *p, const struct part *q, uint64_t chunk,
+                     struct samples_box *b)
+{
+    *b = (struct samples_box){.chance = 1};
+    for (int a = 0; a < p->space.n; a++) {
+        b->from[a] = p->axes[a].first;
+        b->to[a] = p->axes[a].last;
+    }
+    for (int d = 0; d < q->ndim && !b->empty; d++) {
+        const struct part_axis *x = &q->dim[d];
+        uint64_t cell = part_coordinate(q, d, chunk), from, to;
+        if (x->axis < 0) {
+            b->empty = !part_group_find(x, cell);
+            continue;
+        }
+        const struct plan_axis *a = &p->axes[x->axis];
+        struct range all = {(int64_t)b->from[x->axis], (int64_t)b->to[x->axis]};
+        if (a->places)
+            all = (struct range){0, (int64_t)a->places};
+        part_cell_range(x, cell, &from, &to);
+        to = to < (uint64_t)x->size ? to : (uint64_t)x->size;
+        struct range r = places_of(x, all, (int64_t)from, (int64_t)to);
+        if (r.from >= r.to)
+            b->empty = true;
+        else if (a->places)
+            crop_box(p, x->axis, r, b);
+        else {
+            b->from[x->axis] = (uint64_t)r.from;
+            b->to[x->axis] = (uint64_t)r.to;
+        }
+        b->chance *= step_chance(x);
+    }
+}
+
+/* ---- blocks and streams of a box of samples --------------------------------------------------- */
+
+static double samples_of(const struct plan *p, const struct samples_box *b)
+{
+    double n = 1;
+    for (int a = 0; a < p->space.n; a++)
+        n *= (double)(b->to[a] - b->from[a]);
+    return n;
+}
+
+static double box_tiles(const struct plan *p, const struct samples_box *b,
+                        struct samples_box *tiles)
+{
+    double n = 1;
+    for (int a = 0; a < p->space.n; a++) {
+        tiles->from[a] = tile_axis_find(&p->tiles.axis[a], b->from[a]);
+        tiles->to[a] = tile_axis_find(&p->tiles.axis[a], b->to[a] - 1) + 1;
+        n *= (double)(tiles->to[a] - tiles->from[a]);
+    }
+    return n;
+}
+
+/* Samples of the filter in what a box has of one tile. Of many rows, some are looked at. */
+static double filtered_in(const struct plan *p, const struct samples_box *b, const uint64_t *tile)
+{
+    uint64_t from[PLAN_MAX_AXES], length[PLAN_MAX_AXES], sub[PLAN_MAX_AXES], low[PLAN_MAX_AXES],
+        number = 0, rows = 1, kept = 0;
+    int n = p->space.n;
+    for (int a = 0; a < n; a++) {
+        const struct tile_axis *x = &p->tiles.axis[a];
+        uint64_t end = tile_axis_border(x, tile[a] + 1);
+        from[a] = tile_axis_border(x, tile[a]);
+        length[a] = end - from[a];
+        low[a] = b->from[a] > from[a] ? b->from[a] : from[a];
+        sub[a] = (b->to[a] < end ? b->to[a] : end) - low[a];
+        number = number * x->n + tile[a];
+        rows *= a + 1 < n ? sub[a] : 1;
+    }
+    uint64_t first = tiles_first(&p->tiles, number) + (n == 1 ? p->axes[0].first : 0),
+             looked = rows < MAX_ROWS ? rows : MAX_ROWS;
+    for (uint64_t i = 0; i < looked; i++) {
+        uint64_t row = i * rows / looked, slot = 0, width = 1;
+        for (int a = n - 1; a >= 0; a--) {
+            uint64_t at = low[a] - from[a] + (a + 1 < n ? row % sub[a] : 0);
+            row = a + 1 < n ? row / sub[a] : row;
+            slot += at * width;
+            width *= length[a];
+        }
+        kept += bitmap_rank(&p->filter, first + slot + sub[n - 1]) -
+                bitmap_rank(&p->filter, first + slot);
+    }
+    return (double)kept * ((double)rows / (double)looked);
+}
+
+/* Expected number of tiles with a sample that takes the chunk, and whether there is any at all. */
+static double tiles_expected(const struct plan *p, const struct samples_box *b, double *any)
+{
+    struct samples_box t;
+    uint64_t at[PLAN_MAX_AXES];
+    double tiles = box_tiles(p, b, &t), samples = samples_of(p, b), none = 1, n = 0;
+    if (p->config.filter && tiles <= MAX_TILES) {
+        for (int a = 0; a < p->space.n; a++)
+            at[a] = t.from[a];
+        for (uint64_t i = 0; i < (uint64_t)tiles; i++) {
+            double miss = pow(1 - b->chance, filtered_in(p, b, at));
+            n += 1 - miss;
+            none *= miss;
+            for (int a = p->space.n - 1; a >= 0 && ++at[a] == t.to[a]; a--)
+                at[a] = t.from[a];
+        }
+        *any = 1 - none;
+        return n;
+    }
+    if (p->config.filter)
+        samples *= (double)p->facts.samples / (double)p->tiles.slots;
+    *any = b->chance < 1 || p->config.filter ? 1 - pow(1 - b->chance, samples) : 1;
+    if (p->config.filter && b->chance >= 1)
+        *any = samples < 1 ? samples : 1;
+    return b->chance < 1 ? tiles * (1 - pow(1 - b->chance, samples / tiles)) : tiles;
+}
+
+static uint64_t slot_of(const struct plan *p, const uint64_t *position, bool last)
+{
+    uint64_t slot = 0, width = 1;
+    for (int a = p->space.n - 1; a >= 0; a--) {
+        slot += (position[a] - (last ? 1 : 0) - p->axes[a].first) * width;
+        width *= p->axes[a].last - p->axes[a].first;
+    }
+    return slot;
+}
+
+static uint64_t stream_of(const struct plan *p, uint64_t slot)
+{
+    uint64_t rank = slot, low = 0, high = p->facts.streams;
+    if (p->config.filter) {
+        uint64_t bit = slot + (p->space.n == 1 ? p->axes[0].first : 0);
+        rank = bitmap_rank(&p->filter, bit) - p->skipped;
+    }
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2, from, to;
+        plan_stream_range(p, middle, &from, &to);
+        if (from <= rank)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Sequential: slots count ids up, so a chunk's streams are those from its first sample to its last. */
+static double streams_expected(const struct plan *p, const struct samples_box *b, double *any)
+{
+    tiles_expected(p, b, any);
+    if (p->facts.streams == 1)
+        return *any;
+    return *any * (double)(stream_of(p, slot_of(p, b->to, true)) -
+                           stream_of(p, slot_of(p, b->from, false)) + 1);
+}
+
+static double readers(const struct plan *p, const struct samples_box *b, double *any)
+{
+    if (b->empty) {
+        *any = 0;
+        return 0;
+    }
+    return p->facts.shuffle == HR_SHUFFLE_NONE ? streams_expected(p, b, any)
+                                               : tiles_expected(p, b, any);
+}
+
+/* What two boxes of samples have of readers in common: the tiles that both touch. */
+static double readers_shared(const struct plan *p, const struct samples_box *a,
+                             const struct samples_box *b)
+{
+    struct samples_box both = {.chance = a->chance * b->chance}, s, t;
+    double any, n = 1;
+    if (a->empty || b->empty)
+        return 0;
+    if (p->facts.shuffle == HR_SHUFFLE_NONE)
+        return 1;
+    box_tiles(p, a, &s);
+    box_tiles(p, b, &t);
+    for (int i = 0; i < p->space.n; i++) {
+        uint64_t from = s.from[i] > t.from[i] ? s.from[i] : t.from[i],
+                 to = s.to[i] < t.to[i] ? s.to[i] : t.to[i];
+        if (from >= to)
+            return 0;
+        both.from[i] = tile_axis_border(&p->tiles.axis[i], from);
+        both.to[i] = tile_axis_border(&p->tiles.axis[i], to);
+        n *= (double)(to - from);
+    }
+    return p->config.filter || both.chance < 1 ? tiles_expected(p, &both, &any) : n;
+}
+
+/* ---- chunks of a part -------------------------------------------------------------------------- */
+
+struct candidates { /* chunks that a part may take: a product of cells */
+    uint64_t n, low[PLAN_MAX_DIMS], count[PLAN_MAX_DIMS];
+};
+
+static struct range cells_reached(const struct plan *p, const struct part_axis *x)
+{
+    const struct plan_axis *a = &p->axes[x->axis];
+    uint64_t low = a->first, high = a->last, unused, looked;
+    struct range cells = {INT64_MAX, -1};
+    if (a->places) {
+        space_places(&p->space, x->axis, a->first, &low, &unused);
+        space_places(&p->space, x->axis, a->last - 1, &unused, &high);
+    }
+    looked = x->table ? high - low : 2;
+    for (uint64_t i = 0; i < looked; i++) {
+        struct reach r;
+        reach_find(x, x->table ? low + i : i ? high - 1 : low, &r);
+        if (r.n && (int64_t)r.low < cells.from)
+            cells.from = (int64_t)r.low;
+        if (r.n && (int64_t)r.high > cells.to)
+            cells.to = (int64_t)r.high;
+    }
+    if (x->edge == EDGE_PAD && !x->table && cells.to < 0) /* both ends outside: all in between */
+        return (struct range){0, (int64_t)x->grid};
+    if (x->edge != EDGE_VALID && !x->table) { /* one end may be outside */
+        int64_t start = 0;
+        reach_start(x, low, &start);
+        cells.from = start < 0 ? 0 : cells.from;
+        reach_start(x, high - 1, &start);
+        cells.to = start + reach_span(x) > x->size ? (int64_t)x->grid - 1 : cells.to;
+    }
+    return (struct range){cells.from < 0 ? 0 : cells.from, cells.to + 1};
+}
+
+static void candidates_find(const struct plan *p, const struct part *q, struct candidates *c)
+{
+    c->n = 1;
+    for (int d = 0; d < q->ndim; d++) {
+        const struct part_axis *x = &q->dim[d];
+        struct range r = {0, (int64_t)x->n_groups};
+        if (x->axis >= 0)
+            r = cells_reached(p, x);
+        c->low[d] = (uint64_t)r.from;
+        c->count[d] = r.to > r.from ? (uint64_t)(r.to - r.from) : 0;
+        if (!mul_u64(c->n, c->count[d], &c->n))
+            c->n = UINT64_MAX;
+    }
+}
+
+static uint64_t candidate(const struct part *q, const struct candidates *c, uint64_t i)
+{
+    uint64_t chunk = 0;
+    for (int d = q->ndim - 1; d >= 0; d--) {
+        const struct part_axis *x = &q->dim[d];
+        uint64_t at = c->low[d] + i % c->count[d];
+        i /= c->count[d];
+        chunk += x->groups ? x->groups[at].number : at * x->number_stride;
+    }
+    return chunk;
+}
+
+/* Adds what is read of a chunk; nothing if an earlier part of the array takes it as well. */
+static void chunk_count(const struct plan *p, int part, uint64_t chunk, double weight,
+                        struct touch *out)
+{
+    struct samples_box boxes[MAX_PARTS];
+    int array = p->config.parts[part].array, n = 0;
+    double reads = 0, none = 1;
+    for (int i = 0; i < p->config.n_parts && n < MAX_PARTS; i++) {
+        if (p->config.parts[i].array != array)
+            continue;
+        double any;
+        box_find(p, &p->parts[i], chunk, &boxes[n]);
+        reads += readers(p, &boxes[n], &any);
+        if (i < part && !boxes[n].empty)
+            return;
+        for (int j = 0; j < n; j++)
+            reads -= readers_shared(p, &boxes[j], &boxes[n]);
+        none *= 1 - any;
+        n++;
+    }
+    double any = 1 - none, bytes = weight * (double)p->config.arrays[array].decoded;
+    reads = reads > any ? reads : any;
+    out->distinct += weight * any;
+    out->distinct_bytes += bytes * any;
+    out->reads += weight * reads;
+    out->bytes += bytes * reads;
+}
+
+/* A candidate out of the i-th of so many even parts: anywhere in it, to fall in with no rhythm. */
+static uint64_t somewhere(const struct candidates *c, uint64_t i, uint64_t parts)
+{
+    uint64_t from = (uint64_t)((unsigned __int128)c->n * i / parts),
+             to = (uint64_t)((unsigned __int128)c->n * (i + 1) / parts);
+    return from + keyed_word(c->n, i) % (to - from);
+}
+
+void touch_count(const struct plan *p, struct touch *out)
+{
+    uint64_t each = LOOKED / (uint64_t)p->config.n_parts + 1;
+    *out = (struct touch){.exact = true};
+    for (int part = 0; part < p->config.n_parts; part++) {
+        struct candidates c;
+        candidates_find(p, &p->parts[part], &c);
+        uint64_t looked = c.n < each ? c.n : each;
+        out->exact = out->exact && looked == c.n;
+        for (uint64_t i = 0; i < looked; i++)
+            chunk_count(
+                p, part,
+                candidate(&p->parts[part], &c, looked == c.n ? i : somewhere(&c, i, looked)),
+                (double)c.n / (double)looked, out);
+    }
+    double cuts = (double)p->facts.streams - 1;
+    if (p->facts.shuffle != HR_SHUFFLE_NONE) { /* blocks that a cut of the streams goes through */
+        out->reads += out->reads / (double)p->facts.blocks * cuts;
+        out->bytes += out->bytes / (double)p->facts.blocks * cuts;
+    }
+}
