@@ -328,10 +328,10 @@ HR_API int hr_samples_steps(struct hr_samples *s, const char *duration, int64_t 
 HR_API int hr_samples_count(struct hr_samples *s, int64_t *n, struct hr_error *e);
 HR_API int hr_samples_ids(struct hr_samples *s, int64_t first, int64_t n, int64_t *ids,
                           struct hr_error *e);
-/* The indices along its array that dimension `dim` (≥ 1, of length n) of the tensor of view number `view` shows; for the
- * steps of the sample axis: relative to the sample. */
-HR_API int hr_samples_index(struct hr_samples *s, int view, int dim, int64_t *index, int64_t n,
-                            struct hr_error *e);
+/* The indices along its array that dimension `dim` (of length n) of the tensor of view number `view` shows; for the steps of
+ * the sample axis: relative to the sample. */
+HR_API int hr_samples_index(struct hr_samples *s, int view, const char *dim, int64_t *index,
+                            int64_t n, struct hr_error *e);
 /* A 1-D array along the sample axis that holds times (CF units, or datetime64), as microseconds since 1970-01-01 of its
  * calendar; n is the length of the axis; *calendar as CF has it. 1: done; 0: it holds no times. */
 HR_API int hr_samples_times(struct hr_samples *s, const char *array, int64_t *us, int64_t n,

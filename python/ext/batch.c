@@ -1,24 +1,33 @@
 /* Batch: what one step of a loader gives. Not a Mapping on purpose: collate functions take those apart. */
 #include "ext.h"
+#include <structmember.h>
+#include <stddef.h>
 
 struct batch_object {
     PyObject_HEAD struct hr_batch *batch;
+    PyObject *samples; /* set by the loader of the package, as is the rest */
+    PyObject *source;
 };
 
 PyObject *ext_batch_new(struct ext_state *s, struct hr_batch *b)
 {
     struct batch_object *self = PyObject_New(struct batch_object, s->batch);
-    if (self)
-        self->batch = b;
-    else
+    if (!self) {
         hr_batch_release(b);
+        return NULL;
+    }
+    self->batch = b;
+    self->samples = self->source = NULL;
     return (PyObject *)self;
 }
 
 static void batch_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
-    hr_batch_release(((struct batch_object *)self)->batch);
+    struct batch_object *b = (struct batch_object *)self;
+    hr_batch_release(b->batch);
+    Py_XDECREF(b->samples);
+    Py_XDECREF(b->source);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -204,6 +213,40 @@ static PyObject *batch_jax(PyObject *self, PyObject *unused)
     return convert_all(self, "jax");
 }
 
+/* What headrace._batch does: `name` of it, with the batch before the other arguments. */
+static PyObject *delegate(PyObject *self, const char *name, PyObject *args, PyObject *kwargs)
+{
+    PyObject *module = PyImport_ImportModule("headrace._batch");
+    PyObject *call = module ? PyObject_GetAttrString(module, name) : NULL;
+    Py_ssize_t n = args ? PyTuple_Size(args) : 0;
+    PyObject *all = call ? PyTuple_New(n + 1) : NULL;
+    if (all) {
+        PyTuple_SetItem(all, 0, Py_NewRef(self));
+        for (Py_ssize_t i = 0; i < n; i++)
+            PyTuple_SetItem(all, i + 1, Py_NewRef(PyTuple_GetItem(args, i)));
+    }
+    PyObject *result = all ? PyObject_Call(call, all, kwargs) : NULL;
+    Py_XDECREF(all);
+    Py_XDECREF(call);
+    Py_XDECREF(module);
+    return result;
+}
+
+static PyObject *batch_coords(PyObject *self, void *unused)
+{
+    return delegate(self, "coords", NULL, NULL);
+}
+
+static PyObject *batch_xarray(PyObject *self, PyObject *unused)
+{
+    return delegate(self, "xarray", NULL, NULL);
+}
+
+static PyObject *batch_write(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return delegate(self, "write", args, kwargs);
+}
+
 static PyObject *batch_reduce(PyObject *self, PyObject *unused)
 {
     return ext_unpicklable(self, "a batch", "send the arrays of batch.numpy()");
@@ -218,7 +261,22 @@ static PyMethodDef batch_methods[] = {
      "A dict of torch tensors over the batch's memory, without a copy."},
     {"jax", batch_jax, METH_NOARGS,
      "A dict of jax arrays over the batch's memory, without a copy on CPU."},
+    {"xarray", batch_xarray, METH_NOARGS,
+     "An xarray.Dataset over the batch's memory, with the coordinates of its samples and of the "
+     "other dimensions."},
+    {"write", (PyCFunction)(void (*)(void))batch_write, METH_VARARGS | METH_KEYWORDS,
+     "write(array, values, step=0)\n\nWrite one value (of any shape) per row into a zarr-python "
+     "array whose first axis is the sample axis, at the place of the row's sample plus `step`; "
+     "padding and masked rows are left out."},
     {"__reduce__", batch_reduce, METH_NOARGS, NULL},
+    {NULL},
+};
+
+static PyMemberDef batch_members[] = {
+    {"samples", T_OBJECT, offsetof(struct batch_object, samples), 0,
+     "The Samples that the batch was drawn from."},
+    {"source", T_OBJECT, offsetof(struct batch_object, source), 0,
+     "In a mix: the name of the loader that the batch is of."},
     {NULL},
 };
 
@@ -226,6 +284,8 @@ static PyGetSetDef batch_getset[] = {
     {"index", batch_index, NULL, "Sample ids: int64 tensor of shape (rows,).", NULL},
     {"valid", batch_valid, NULL,
      "bool tensor of shape (rows,): False where a row is padding or masked.", NULL},
+    {"coords", batch_coords, NULL,
+     "Coordinates of the batch's samples: a dict of numpy arrays, one value per row.", NULL},
     {"step", batch_step, NULL, "Step of the epoch, from 0.", NULL},
     {"epoch", batch_epoch, NULL, "Epoch, from 0.", NULL},
     {"filled", batch_filled, NULL, "Chunks that were missing and filled.", NULL},
@@ -238,6 +298,7 @@ static PyType_Slot batch_slots[] = {
     {Py_tp_iter, batch_iter},
     {Py_tp_methods, batch_methods},
     {Py_tp_getset, batch_getset},
+    {Py_tp_members, batch_members},
     {Py_mp_subscript, batch_subscript},
     {Py_mp_length, batch_len},
     {Py_sq_contains, batch_contains},

@@ -414,10 +414,11 @@ static PyObject *samples_duration(PyObject *self, PyObject *args)
 
 static PyObject *samples_index_of(PyObject *self, PyObject *args)
 {
-    int view, dim;
+    int view;
+    const char *dim;
     long long n;
     struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "iiL:index", &view, &dim, &n))
+    if (!PyArg_ParseTuple(args, "isL:index", &view, &dim, &n))
         return NULL;
     PyObject *bytes =
         n < 0 ? PyErr_NoMemory() : PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n * 8);

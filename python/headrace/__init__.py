@@ -36,7 +36,13 @@ from headrace._select import View, lag, steps, view, window
 
 __version__ = _version()
 
-_LATER = {"Splits": "_splits"}  # imported when they are asked for
+_LATER = {  # imported when they are asked for
+    "Mix": "_mix",
+    "Splits": "_splits",
+    "from_xarray": "_xarray",
+    "mix": "_mix",
+    "write_predictions": "_predictions",
+}
 
 
 def __getattr__(name: str) -> object:
@@ -49,7 +55,10 @@ def __getattr__(name: str) -> object:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from headrace._mix import Mix, mix
+    from headrace._predictions import write_predictions
     from headrace._splits import Splits
+    from headrace._xarray import from_xarray
 
 __all__ = [
     "Archive",
@@ -63,6 +72,7 @@ __all__ = [
     "InvalidError",
     "InvalidTypeError",
     "Loader",
+    "Mix",
     "NotFoundError",
     "OutOfRangeError",
     "Samples",
@@ -73,9 +83,12 @@ __all__ = [
     "UnsupportedError",
     "View",
     "configure",
+    "from_xarray",
     "lag",
+    "mix",
     "open",
     "steps",
     "view",
     "window",
+    "write_predictions",
 ]

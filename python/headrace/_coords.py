@@ -102,16 +102,20 @@ def _objects(us: Any, calendar: str) -> Any:
     return cftime.num2date(us, f"microseconds since {epoch}", calendar)
 
 
-def find(samples: Samples, name: str) -> Array | None:
-    """The 1-D array of that name along the sample axis: beside the arrays of the views, or at the root."""
+def beside(samples: Samples, name: str) -> Array | None:
+    """The array of that name: beside the arrays of the views, or at the root."""
     archive = samples.archive
     folder = samples.info["views"][0]["arrays"][0].rpartition("/")[0]
     for path in (f"{folder}/{name}" if folder else name, name):
         if path in archive:
-            array = archive[path]
-            if len(array.shape) == 1 and array.shape[0] == samples.info["axis"]:
-                return array
+            return archive[path]
     return None
+
+
+def find(samples: Samples, name: str) -> Array | None:
+    """… if it is one-dimensional along the sample axis."""
+    array = beside(samples, name)
+    return array if array is not None and array.shape == (samples.info["axis"],) else None
 
 
 def along_arrays(samples: Samples) -> list[str]:

@@ -76,6 +76,27 @@ class SamplesHandle:
     def keep(self, start: int | None, stop: int | None, step: int, /) -> SamplesHandle: ...
     def keep_labels(self, labels_json: str, /) -> SamplesHandle: ...
     def split(self, fractions: Sequence[float], gap: int, /) -> tuple[SamplesHandle, ...]: ...
+    def split_blocks(
+        self, fractions: Sequence[float], blocks: int, keyed: bool, seed: int, gap: int, /
+    ) -> tuple[SamplesHandle, ...]: ...
+    def split_groups(
+        self, groups: Any, fractions: Sequence[float], seed: int, gap: int, /
+    ) -> tuple[SamplesHandle, ...]:
+        """groups: a buffer of int64, one for each position of the sample axis."""
+    def where(self, mask: Any, /) -> SamplesHandle:
+        """mask: a buffer of bytes, one for each position of the sample axis."""
+    def take(self, ids: Any, /) -> SamplesHandle:
+        """ids: a buffer of int64."""
+    def combine(self, other: SamplesHandle, how: int, /) -> SamplesHandle:
+        """how: 0 in both, 1 in either, 2 in self alone."""
+    def apart(self, other: SamplesHandle, gap: int, /) -> SamplesHandle: ...
+    def shared(self, other: SamplesHandle, /) -> tuple[int, int, int]:
+        """samples, rows, chunks"""
+    def duration(self, text: str, /) -> int: ...
+    def index(self, view: int, dim: str, n: int, /) -> bytearray:
+        """int64: indices along the array, or steps relative to the sample."""
+    def times(self, array: str, n: int, /) -> tuple[bytearray, str] | None:
+        """int64 microseconds, and the calendar; None: the array holds no times."""
     def count(self) -> int: ...
     def ids(self, first: int, n: int, /) -> bytearray:
         """int64, native-endian."""
@@ -122,6 +143,18 @@ class Batch:
     The memory belongs to the batch and lives as long as any tensor or array made from it.
     """
 
+    @property
+    def samples(self) -> Any: ...
+    @samples.setter
+    def samples(self, value: Any, /) -> None: ...
+    @property
+    def source(self) -> str | None: ...
+    @source.setter
+    def source(self, value: str | None, /) -> None: ...
+    @property
+    def coords(self) -> dict[str, Any]: ...
+    def xarray(self) -> Any: ...
+    def write(self, array: Any, values: Any, step: int = 0) -> None: ...
     @property
     def index(self) -> Tensor:
         """Sample ids: int64 of shape (rows,)."""

@@ -10,7 +10,7 @@ from headrace._text import parse_bytes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
     from headrace._map import Mapped
     from headrace._samples import Samples
@@ -43,7 +43,7 @@ def configure(workers: int | None = None, net_threads: int | None = None, io_thr
 
 
 def open_loader(samples: Samples, **o: Any) -> Loader:
-    from headrace._rank import find_rank
+    from headrace._rank import check_streams, find_rank
 
     for later in ("weights", "stratify"):
         if o[later] is not None:
@@ -57,6 +57,8 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
             "give the batch size: exactly one of n (rows on this rank) and global_batch (over all ranks)"
         )
     rank, world = find_rank(o["rank"], o["world"], o["replicas"])
+    if o["streams"] is not None:
+        check_streams(integer("streams", o["streams"], 1), world, "streams")
     given = [o["seed"], o["spread"], o["block"], o["streams"], o["remainder"], o["shuffle"] or None, o["order"]]
     handle = samples._handle.loader(
         optional("n", o["n"], 1),
@@ -76,7 +78,7 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
         optional("order", o["order"], 1),
         sum(1 << i for i, value in enumerate(given) if value is not None),
     )
-    loader = Loader(handle, samples)
+    loader = Loader(handle, samples, rank, world, None if o["steps"] is None else integer("steps", o["steps"], 1))
     if o["native"] is not None:
         from headrace._map import attach
 
@@ -98,7 +100,7 @@ def _milliseconds(timeout: float | None) -> int:
 
 
 class Loader:
-    """Yields `Batch` after `Batch`; each ``for`` loop is one epoch.
+    """Yields `Batch` after `Batch`; each ``for`` loop is one epoch: a pass over the samples, or `steps` steps.
 
     One iterator lives at a time. A loop that is left early abandons its epoch: the next loop starts the next one. A
     state taken at any step continues there, exactly, on any number of ranks that divides `streams`.
@@ -108,16 +110,27 @@ class Loader:
     ...         train_step(batch["x"].torch())
     """
 
-    def __init__(self, handle: Any, samples: Samples) -> None:
+    def __init__(self, handle: Any, samples: Samples, rank: int, world: int, steps: int | None) -> None:
         self._handle = handle
         self.samples = samples
+        self.rank = rank
+        self.world = world
         self.closed = False
         self._live: Any = None
         self._fresh = True  # the position was set, or nothing was asked for yet
+        self._stretch: Any = None  # of epochs by steps
+        self._ended = True  # next() has said that an epoch is over, or none has begun
+        if steps is not None:
+            self._by_steps(steps)
+
+    def _by_steps(self, steps: int) -> None:
+        from headrace._passes import Stretch
+
+        self._stretch = Stretch(self._handle, steps)
 
     def __len__(self) -> int:
         """Steps of a whole epoch, the same on every rank."""
-        return int(self._handle.steps())
+        return self._stretch.steps if self._stretch is not None else int(self._handle.steps())
 
     def __iter__(self) -> Epoch:
         live = self._live() if self._live is not None else None
@@ -128,13 +141,20 @@ class Loader:
                 "this loader already has a live iterator: finish or close() it first, or open a second loader"
             )
         if not self._fresh and live is None and self._live is not None:
-            self._handle.rewind()
+            self._abandon()
         self._fresh = False
         epoch = Epoch(self)
         import _weakref
 
         self._live = _weakref.ref(epoch)
         return epoch
+
+    def _abandon(self) -> None:
+        """The next loop starts the next epoch."""
+        if self._stretch is not None:
+            self._stretch.abandon()
+        else:
+            self._handle.rewind()
 
     def __getitem__(self, key: object) -> Any:
         from headrace._errors import InvalidTypeError
@@ -149,18 +169,65 @@ class Loader:
         `timeout` in seconds; `TimeoutError` when it passes, and the loader stays usable.
         """
         self._fresh = False
-        return self._handle.next(_milliseconds(timeout))
+        limit = _milliseconds(timeout)
+        if self._stretch is not None:
+            return self._next_of_stretch(limit)
+        batch = self._handle.next(limit)
+        if batch is not None:
+            batch.samples = self.samples
+        return batch
+
+    def _next_of_stretch(self, limit: int) -> Any:
+        """The next batch; None where an epoch ends, once."""
+        with self._stretch.lock:
+            if self._ended:
+                self._ended = False
+            elif self._stretch.taken and self._stretch.left() == self._stretch.steps:
+                self._ended = True
+                return None
+            return self._take(limit)
+
+    def _take(self, limit: int) -> Any:
+        """A batch of this pass, or of the next one; `_stretch.lock` is held."""
+        batch = self._handle.next(limit)
+        while batch is None:
+            batch = self._handle.next(limit)
+        batch.samples = self.samples
+        self._stretch.taken += 1
+        return batch
 
     def set_epoch(self, epoch: int) -> None:
         """Continue at the first batch of `epoch`."""
-        self._handle.set_epoch(integer("epoch", epoch, 0))
+        number = integer("epoch", epoch, 0)
+        if self._stretch is not None:
+            self._stretch.seek(number * self._stretch.steps)
+        else:
+            self._handle.set_epoch(number)
+        self._forget()
+
+    def _seek(self, taken: int) -> None:
+        """Continue at the batch before which that many were given, from the first pass on."""
+        from headrace._passes import seek
+
+        if self._stretch is not None:
+            self._stretch.seek(taken)
+        else:
+            seek(self._handle, taken)
         self._forget()
 
     def state_dict(self) -> dict[str, Any]:
         """What the consumer has received, about 220 bytes as JSON, the same on every rank."""
         import json
 
-        return dict(json.loads(self._handle.state()))
+        state = dict(json.loads(self._handle.state()))
+        if self._stretch is not None:
+            state.update(steps=self._stretch.steps, taken=self._stretch.taken)
+        return state
+
+    def _state_text(self) -> str:
+        import json
+
+        return json.dumps(self.state_dict())
 
     def load_state_dict(self, state: dict[str, Any], allow: str | None = None) -> None:
         """Continue where `state` was taken. ``allow="batch"``: the global batch may differ."""
@@ -170,12 +237,31 @@ class Loader:
         if not isinstance(state, dict):
             refuse_type("state", state, accepted)
         may_differ = choice("allow", allow, {None: 0, "batch": 1})
+        if "mix" in state:
+            refuse("state", state, "it was taken of a mix; load it into one: hr.mix(…).load_state_dict(state)")
         try:
             text = json.dumps(state)
         except (TypeError, ValueError, RecursionError):
             refuse("state", state, accepted)
+        self._check_world(state)
+        before = json.loads(self._handle.state())["global_batch"]
         self._handle.load_state(text, bool(may_differ))
+        if self._stretch is None and state.get("steps") is not None:
+            self._by_steps(integer("state: steps", state["steps"], 1))
+        if self._stretch is not None:
+            self._stretch.resume(state, before == state["global_batch"])
         self._forget()
+
+    def _check_world(self, state: dict[str, Any]) -> None:
+        streams = state.get("streams")
+        if isinstance(streams, int) and streams > 0 and streams % self.world:
+            from headrace._errors import StateError
+            from headrace._rank import divisors
+
+            raise StateError(
+                f"the state was taken with {streams} streams, which {self.world} ranks cannot share evenly: resume on "
+                f"{divisors(streams)} ranks"
+            )
 
     def _forget(self) -> None:
         live = self._live() if self._live is not None else None
@@ -183,6 +269,7 @@ class Loader:
             live.ended = True
         self._live = None
         self._fresh = True
+        self._ended = True
 
     def plan(self) -> Any:
         """Reads, bytes, amplification, memory and quality of the shuffle, before a chunk is fetched. Prints as a table;
@@ -248,11 +335,11 @@ class Loader:
 
 
 class Converted:
-    """A loader whose batches come out as dicts of a framework's arrays."""
+    """A loader, or a mix, whose batches come out as dicts of a framework's arrays."""
 
     __slots__ = ("_how", "loader")
 
-    def __init__(self, loader: Loader, how: str) -> None:
+    def __init__(self, loader: Any, how: str) -> None:
         self.loader = loader
         self._how = how
 
@@ -272,12 +359,14 @@ class Converted:
 class Epoch:
     """Iterator over what is left of one epoch."""
 
-    __slots__ = ("__weakref__", "_handle", "_loader", "_round", "ended")
+    __slots__ = ("__weakref__", "_handle", "_loader", "_round", "_until", "ended")
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._handle = loader._handle
         self._round = loader._handle.round()
+        stretch = loader._stretch
+        self._until = 0 if stretch is None else stretch.taken + stretch.left()
         self.ended = False
 
     def __iter__(self) -> Epoch:
@@ -286,17 +375,31 @@ class Epoch:
     def __next__(self) -> Any:
         if self.ended:
             raise StopIteration
+        if self._loader._stretch is not None:
+            return self._next_of_stretch()
         batch = self._handle.next(-1, self._round)
         if batch is None:
-            self.ended = True
-            if self._loader._live is not None and self._loader._live() is self:
-                self._loader._live = None
-            raise StopIteration
+            self._end()
+        batch.samples = self._loader.samples
         return batch
+
+    def _next_of_stretch(self) -> Any:
+        stretch = self._loader._stretch
+        with stretch.lock:
+            if self.ended or stretch.taken >= self._until:
+                self._end()
+            return self._loader._take(-1)
+
+    def _end(self) -> NoReturn:
+        self.ended = True
+        if self._loader._live is not None and self._loader._live() is self:
+            self._loader._live = None
+            self._loader._ended = True
+        raise StopIteration
 
     def close(self) -> None:
         """Abandon the epoch; the next loop starts the next one."""
         if not self.ended:
             self.ended = True
             self._loader._live = None
-            self._handle.rewind()
+            self._loader._abandon()

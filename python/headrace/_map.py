@@ -137,8 +137,8 @@ class _Work:
 
     def __init__(self, mapped: Mapped) -> None:
         self.fn = mapped.fn
-        self.handle = mapped.loader._handle
-        self.state: str | None = self.handle.state()
+        self.loader = mapped.loader
+        self.state: str | None = self.loader._state_text()
         self.epoch = iter(mapped.loader)
         self.most = 2 * mapped.workers
         self.pulling = threading.Lock()  # who takes the next batch
@@ -194,7 +194,7 @@ class _Work:
             batch = state = error = None
             try:
                 batch = next(self.epoch, None)
-                state = self.handle.state()
+                state = self.loader._state_text()
             except BaseException as e:  # of the loader: it is the consumer's too
                 error = e
             with self.changed:

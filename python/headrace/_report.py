@@ -219,6 +219,8 @@ def samples_html(info: dict[str, Any]) -> str:
 
 def loader_text(loader: Loader, what: str = "Loader") -> str:
     """Where it stands; `what` names a loader whose batches come out as something else."""
+    if not hasattr(loader, "samples"):  # several of them
+        return f"<{what}: {loader!r}>"
     views = _view_lines(loader.samples.info)
     try:
         p, state = loader.plan(), loader.state_dict()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from headrace._archive import Archive
+    from headrace._coords import Coordinates
     from headrace._loader import Loader
     from headrace._moments import Moments
     from headrace._splits import Splits
@@ -116,6 +117,7 @@ class Samples:
         self._handle = handle
         self.archive = archive
         self._info: dict[str, Any] | None = None
+        self._coords: Coordinates | None = None
 
     @property
     def info(self) -> dict[str, Any]:
@@ -140,6 +142,18 @@ class Samples:
         import numpy as np
 
         return np.frombuffer(self._handle.ids(0, len(self)), np.int64)
+
+    @property
+    def coords(self) -> Coordinates:
+        """One-dimensional arrays along the sample axis, by name: ``samples.coords["station"][batch.index.numpy()]``.
+        Times are decoded; parts of dates are there too (``coords["time.month"]``). Read once, when asked for."""
+        if self._coords is None:
+            from headrace._coords import Coordinates
+
+            twin = Samples(self._handle, self.archive)  # not self: a circle would keep the archive open for a while
+            twin._info = self.info
+            self._coords = Coordinates(twin)
+        return self._coords
 
     def isel(self, indexers: dict[str, object] | None = None, **named: object) -> Samples:
         """Keep the samples whose id lies in a slice of the sample axis, or in a list: ``isel(time=slice(0, 1000, 4))``.
@@ -313,6 +327,7 @@ class Samples:
         world: int | None = None,
         replicas: int = 1,
         remainder: str | None = None,
+        steps: int | None = None,
         weights: object = None,
         stratify: object = None,
         dtype: object = None,
@@ -341,11 +356,15 @@ class Samples:
         streams
             Canonical sequences of an epoch (default: the world size). Any world that divides it sees the same batches.
         rank, world, replicas
-            This process among all; default: torch.distributed, JAX, or the variables RANK and WORLD_SIZE. `replicas`
-            neighbouring ranks get the same data.
+            This process among all; default: torch.distributed, Ray Train, JAX or mpi4py where they run, or the
+            variables of torchrun, MPI and SLURM. `replicas` neighbouring ranks, such as those of one tensor- or
+            pipeline-parallel group, get the same data.
         remainder
             "drop", "pad" (with ``batch.valid``), "short" or "wrap"; default: "drop" when shuffling, else "pad" on
             several ranks and "short" on one.
+        steps
+            Steps of an epoch; default: those of one pass over the samples. Passes then follow each other without a
+            break, and ``batch.epoch`` and ``batch.step`` still count passes and steps in them.
         dtype
             Type of the tensors of views without one of their own.
         missing
@@ -364,7 +383,7 @@ class Samples:
             self,
             n=n, global_batch=global_batch, shuffle=shuffle, seed=seed, memory=memory, spread=spread, block=block,
             streams=streams, rank=rank, world=world, replicas=replicas, remainder=remainder, weights=weights,
-            stratify=stratify, dtype=dtype, missing=missing, on_error=on_error, order=order,
+            steps=steps, stratify=stratify, dtype=dtype, missing=missing, on_error=on_error, order=order,
             transform=transform, transform_workers=transform_workers, native=native,
         )  # fmt: skip
 

@@ -206,10 +206,8 @@ def group_numbers(samples: Samples, by: object) -> Any:
     """int64 codes of the groups, one for each position of the sample axis."""
     import numpy as np
 
-    from headrace._coords import Coordinates
-
     if isinstance(by, str):
-        values = Coordinates(samples)[by]
+        values = samples.coords[by]
     else:
         values = np.asarray(by.values if hasattr(by, "dims") and hasattr(by, "values") else by)
     n = samples.info["axis"]
@@ -230,14 +228,13 @@ def group_numbers(samples: Samples, by: object) -> Any:
 
 
 def _by_coordinate(samples: Samples, name: str, parts: Any, gap: int) -> Splits:
-    from headrace._coords import Coordinates
     from headrace._where import _named
 
     names = list(parts) if isinstance(parts, dict) else None
     wanted = list(parts.values()) if isinstance(parts, dict) else list(parts)
     if not wanted:
         refuse(f"split: {name}", parts, "a dict or a list of slices and labels, one for each part, is expected")
-    coordinates = Coordinates(samples)
+    coordinates = samples.coords
     handles = [_named(samples, samples._handle, coordinates, name, value) for value in wanted]
     label = names or [f"part {i}" for i in range(len(wanted))]
     for i, a in enumerate(handles):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import mapping, near, refuse, refuse_type, shown
-from headrace._coords import Coordinates, along_arrays, find
+from headrace._coords import along_arrays, find
 from headrace._dates import PARTS, SEASONS, known_range
 
 if TYPE_CHECKING:
+    from headrace._coords import Coordinates
     from headrace._samples import Samples
 
 _ACCEPTED = "a boolean array, sample ids, a dict of conditions, or a function of the coordinates is expected"
@@ -19,7 +20,7 @@ def where(samples: Samples, condition: object, named: dict[str, Any]) -> Any:
     handle = samples._handle
     if condition is None and not named:
         refuse("where", None, _ACCEPTED + ", or conditions by name")
-    coordinates = Coordinates(samples)
+    coordinates = samples.coords
     conditions = dict(named)
     if isinstance(condition, dict):
         conditions = {**mapping("where", condition, _ACCEPTED), **conditions}

@@ -16,33 +16,32 @@ static void selected(const struct dim_spec *spec, int64_t *index)
                                           : spec->start + i * (spec->step ? spec->step : 1);
 }
 
-/* The dimensions come as core_view_layout lays them out: steps, stack, the others in the array's order. */
-static void fill(const struct core *c, const struct view_spec *v, int dim, int64_t n,
-                 int64_t *index)
+/* False: the view has no such dimension. */
+static bool fill(const struct view_spec *v, const char *dim, int64_t n, int64_t *index)
 {
     const struct array *x = v->arrays[0];
-    int at = 1;
-    (void)c;
-    if (v->dim[v->axis].keep && at++ == dim) {
+    if (v->dim[v->axis].keep && !strcmp(dim, "step")) {
         for (int64_t i = 0; i < n; i++)
             index[i] = v->dim[v->axis].start + i;
-        return;
+        return true;
     }
-    if (v->stack && at++ == dim) {
+    if (v->stack && !strcmp(dim, v->stack)) {
         whole(index, n);
-        return;
+        return true;
     }
     for (int d = 0; d < x->ndim; d++) {
-        if (d == v->axis || (v->dim[d].set && !v->dim[d].keep) || at++ != dim)
+        if (d == v->axis || (v->dim[d].set && !v->dim[d].keep) || strcmp(dim, v->dims[d]) != 0)
             continue;
         if (v->dim[d].set)
             selected(&v->dim[d], index);
         else
             whole(index, n);
+        return true;
     }
+    return false;
 }
 
-int hr_samples_index(struct hr_samples *s, int view, int dim, int64_t *index, int64_t n,
+int hr_samples_index(struct hr_samples *s, int view, const char *dim, int64_t *index, int64_t n,
                      struct hr_error *e)
 {
     struct samples_tensor t;
@@ -52,11 +51,11 @@ int hr_samples_index(struct hr_samples *s, int view, int dim, int64_t *index, in
     if (view < 0 || view >= (int)c->n_views)
         return error_set(e, HR_EINVAL, "view %d of %zu", view, c->n_views);
     TRY(core_view_layout(c, c->views[view], &t, &items, &stack, strides, e));
-    if (dim < 1 || dim >= t.ndim || t.shape[dim] != n)
-        return error_set(e, HR_EINVAL, "view %s: no dimension %d of length %lld", t.name, dim,
-                         (long long)n);
-    fill(c, c->views[view], dim, n, index);
-    return 0;
+    for (int d = 1; d < t.ndim; d++)
+        if (!strcmp(t.dims[d], dim) && t.shape[d] == n && fill(c->views[view], dim, n, index))
+            return 0;
+    return error_set(e, HR_EINVAL, "view %s: no dimension %s of length %lld", t.name, dim,
+                     (long long)n);
 }
 
 static const char *calendar_name(enum calendar c)
