@@ -23,6 +23,8 @@ def attach(loader: Loader, native: Any) -> None:
         import ctypes
 
         try:
+            if not callable(native):
+                raise TypeError
             address = ctypes.cast(native, ctypes.c_void_p).value
         except (ctypes.ArgumentError, TypeError):
             address = None

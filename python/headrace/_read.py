@@ -72,7 +72,31 @@ def read(array: Array, key: Any, dtype: Any, decode: bool) -> Any:
         result = np.array(texts, dtype=object).reshape(count)
     else:
         result = _numbers(array, start, count, step, wanted, decode)
+        if decode and result.dtype.kind == "S":
+            whole = bool(count) and count[-1] == array.shape[-1] and step[-1] == 1
+            return _texts(array, result, dropped, whole)
     return result[tuple(0 if d in dropped else slice(None) for d in range(len(count)))] if dropped else result
+
+
+def _texts(array: Array, items: Any, dropped: list[int], whole: bool) -> Any:
+    """The text conventions of CF and netCDF: the last dimension of single characters is that of a text (CF §2.2), where
+    all of it was asked for, and `_Encoding` says how bytes are meant."""
+    import numpy as np
+
+    last = items.ndim - 1
+    if whole and items.dtype.itemsize == 1 and last not in dropped and items.shape[-1]:
+        items = np.ascontiguousarray(items).view(f"S{items.shape[-1]}").reshape(items.shape[:-1])
+    items = items[tuple(0 if d in dropped else slice(None) for d in range(items.ndim))]
+    encoding = array.attributes.get("_Encoding")
+    if not isinstance(encoding, str):
+        return items
+    try:
+        texts = [bytes(item).decode(encoding) for item in np.ravel(items)]
+    except (LookupError, UnicodeDecodeError) as e:
+        from headrace._errors import DataError
+
+        raise DataError(f"{array.path}: attribute _Encoding: {e}; read it with decode=False") from None
+    return np.array(texts, dtype=object).reshape(np.shape(items))
 
 
 def _numpy_type(described: Any) -> Any:

@@ -82,7 +82,7 @@ static int take_type(struct stream *s, enum hr_dtype dtype, int decode, struct h
         TRY(cf_of_array(x, &s->cf, e));
     s->to = dtype == HR_NONE ? s->cf.result : dtype;
     TRY(cf_check(&s->cf, s->to, e));
-    s->convert = s->to != x->type.kind || s->cf.scaled || s->cf.n_missing;
+    s->convert = s->to != x->type.kind || s->cf.scaled || s->cf.n_missing || s->cf.ranged;
     s->item_out = s->convert ? hr_dtype_size(s->to) : x->type.item_size;
     return 0;
 }

@@ -55,7 +55,7 @@ static int take_texts(struct coordinate *c, const struct array *x, const char *d
         }
         return 0;
     }
-    size_t item = x->type.item_size;
+    size_t item = x->type.item_size * (x->ndim == 2 ? x->shape[1] : 1);
     for (int64_t i = 0; i < c->n; i++) {
         const char *p = data + (size_t)i * item;
         char *text;
@@ -165,7 +165,9 @@ static int read_into(struct hr_archive *a, const struct array *array, const char
     TRY(find_coordinate(a, array, dim, &x, e));
     if (x->problem)
         return error_set(e, x->problem_code, "coordinate %s: %s", x->path, x->problem);
-    if (x->ndim != 1 || (int64_t)x->shape[0] != length)
+    /* CF §2.2: texts may be arrays of characters, whose last dimension is that of the text */
+    bool characters = x->ndim == 2 && x->type.kind == HR_RAW && x->type.item_size == 1;
+    if ((x->ndim != 1 && !characters) || (int64_t)x->shape[0] != length)
         return error_set(e, HR_EFORMAT,
                          "array %s is no coordinate of dimension %s: it is not one-dimensional of "
                          "length %lld; select "

@@ -106,11 +106,9 @@ int convert_init(struct convert *c, struct hr_error *e)
     if (!c->scaled)
         c->scale = 1;
     if (!c->scaled)
-        c->offset = 0;
+        c->offset = -0.0; /* adding it changes nothing; +0 would turn -0 into +0 */
     if (c->transform)
         init_transform(c);
-    if (!c->scaled || c->offset == 0)
-        c->offset = -0.0; /* adding it changes nothing; +0 would turn -0 into +0 */
     bool whole = !c->transform || (c->transform->linear && !c->transform->tables);
     c->single = whole && (packed || c->scaled) && single_is_exact(c);
     if (whole && is_half(c->to))

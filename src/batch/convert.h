@@ -33,7 +33,7 @@ struct convert {
     enum hr_dtype from, to;
     uint32_t from_item, to_item; /* bytes */
     bool scaled;
-    double scale, offset; /* in double: value · scale + offset */
+    double scale, offset; /* in double: value · scale + offset; -0: none */
     int n_missing;        /* equal to one of these → NaN; NaN is missing as it stands */
     union convert_number missing[CONVERT_MAX_MISSING];
     bool ranged; /* outside low … high → NaN, in the stored type */

@@ -36,7 +36,7 @@ static bool is_float(enum hr_dtype t)
 
 void cf_none(enum hr_dtype kind, struct cf *out)
 {
-    *out = (struct cf){.packed = kind, .result = kind, .scale = 1};
+    *out = (struct cf){.packed = kind, .result = kind, .scale = 1, .offset = -0.0};
 }
 
 /* ---- reading the attributes ------------------------------------------------------------------------------------ */

@@ -25,7 +25,7 @@ struct cf {
         result;  /* what xarray would give; the array's kind when there is nothing to decode */
     bool masked; /* has missing values, though perhaps none that an item can equal (n_missing 0) */
     bool scaled;
-    double scale, offset; /* 1 and 0 when not given */
+    double scale, offset; /* 1 and -0, which changes nothing, when not given */
     int n_missing;        /* NaN is not listed: it is missing as it stands */
     union cf_number missing[CF_MAX_MISSING];
     bool ranged; /* outside low … high: missing */

@@ -262,6 +262,17 @@ bool cftime_label(enum calendar c, const char *p, int64_t *from, int64_t *to)
     return true;
 }
 
+/* Units that have a length in some calendars only, as cftime has them: a month of the 360-day one, a common year of the one
+ * without leap days. */
+static bool calendar_unit(enum calendar c, const char *s, size_t n, int64_t *ns)
+{
+    const char *name = c == CALENDAR_360 ? "month" : c == CALENDAR_NOLEAP ? "common_year" : "";
+    size_t len = strlen(name);
+    *ns = (c == CALENDAR_360 ? 30 : 365) * DAY_US * 1000;
+    return len && (n == len || (n == len + 1 && tolower((unsigned char)s[n - 1]) == 's')) &&
+           !strncasecmp(s, name, len);
+}
+
 bool cftime_parse(const char *units, const char *calendar, struct cftime *out)
 {
     static const struct {
@@ -293,7 +304,8 @@ bool cftime_parse(const char *units, const char *calendar, struct cftime *out)
     size_t len = (size_t)(since - units);
     while (len && units[len - 1] == ' ')
         len--;
-    if (!unit_ns(units, len, &out->unit_ns))
+    if (!unit_ns(units, len, &out->unit_ns) &&
+        !calendar_unit(out->calendar, units, len, &out->unit_ns))
         return false;
     int64_t to;
     since += 7;

@@ -24,7 +24,8 @@ struct cftime {
     int64_t reference_us;
 };
 
-/* `calendar` NULL: standard. Returns false when `units` is no time unit ("K", "m s-1"). Months and years are refused. */
+/* `calendar` NULL: standard. Returns false when `units` is no time unit ("K", "m s-1"). Months and years are refused,
+ * but for months of 360_day and common years of noleap. */
 bool cftime_parse(const char *units, const char *calendar, struct cftime *out);
 /* numpy's datetime64 unit ("ns", "D", …; count its multiplier) as a cftime; false for months and years. */
 bool cftime_from_datetime64(const char *unit, int32_t count, struct cftime *out);

@@ -287,7 +287,7 @@ static void packed_values_are_computed_in_double_and_rounded_once(void)
                         double v =
                             is_float(from) ? load_float(from, item) : (double)load_int(from, item);
                         volatile double product = v * c.scale;
-                        double want = c.offset == 0 ? product : product + c.offset;
+                        double want = product + c.offset;
                         for (int m = 0; m < missing; m++)
                             if (is_float(from) ? v == c.missing[m].d
                                                : load_int(from, item) ==

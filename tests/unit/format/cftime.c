@@ -237,6 +237,16 @@ static void a_label_covers_what_it_leaves_open(void)
             printf("# %s\n", none[i]);
 }
 
+static void months_and_common_years_have_a_length_in_some_calendars(void)
+{
+    struct cftime t;
+    check(cftime_parse("months since 2000-01-01", "360_day", &t) && t.unit_ns == 2592000000000000);
+    check(cftime_parse("common_years since 2000-01-01", "noleap", &t));
+    check(cftime_us_exact(&t, 3) - t.reference_us == INT64_C(3) * 365 * 86400000000);
+    check(!cftime_parse("months since 2000-01-01", "noleap", &t));
+    check(!cftime_parse("common_years since 2000-01-01", "standard", &t));
+}
+
 static void only_units_of_time_are_taken(void)
 {
     static const char *const yes[] = {
@@ -312,6 +322,7 @@ int main(void)
     RUN(calendars_without_a_year_zero_step_over_it);
     RUN(dates_that_a_calendar_lacks_are_refused);
     RUN(a_label_covers_what_it_leaves_open);
+    RUN(months_and_common_years_have_a_length_in_some_calendars);
     RUN(only_units_of_time_are_taken);
     RUN(durations_are_read);
     RUN(datetime64_units_are_exact_and_beyond_the_range_is_its_end);
