@@ -5,17 +5,19 @@
 #include "base/mem.h"
 
 struct borders {
-    const struct tiles *tiles;
+    struct tile_walk walk;
     const struct bitmap *filter;
-    uint64_t tile, bit, skipped; /* bit of the first slot; bits of the filter before it */
+    uint64_t bit, skipped; /* bit of the first slot; bits of the filter before it */
+    bool over;
 };
 
 /* Rank of the next border; false after the last. */
 static bool borders_next(struct borders *s, uint64_t *rank)
 {
-    if (s->tile == s->tiles->count)
+    if (s->over)
         return false;
-    uint64_t slot = tiles_first(s->tiles, ++s->tile);
+    uint64_t slot = s->walk.slot + s->walk.size;
+    s->over = !tile_walk_next(&s->walk);
     *rank = s->filter ? bitmap_rank(s->filter, s->bit + slot) - s->skipped : slot;
     return true;
 }
@@ -47,7 +49,9 @@ static int blocks_table(struct blocks *b, const struct tiles *t, const struct bi
                         struct hr_error *e)
 {
     uint64_t bit = t->n == 1 ? t->axis[0].first : 0, most = t->count;
-    struct borders s = {t, filter, 0, bit, filter ? bitmap_rank(filter, bit) : 0};
+    struct borders s = {
+        .filter = filter, .bit = bit, .skipped = filter ? bitmap_rank(filter, bit) : 0};
+    tile_walk_start(&s.walk, t);
     if (filter && filter->total < most)
         most = filter->total;
     b->first = mem_array((size_t)most + 1, sizeof *b->first);

@@ -65,6 +65,15 @@ static struct span span_of(const struct plan *p, const struct part_axis *x, uint
         space_places(&p->space, x->axis, from, &from, &unused);
     }
     uint64_t looked = x->table ? least(to - from, POSITIONS) : 2;
+    if (x->edge != EDGE_VALID && !x->table) { /* boxes in between reach the ends of the array */
+        int64_t first = 0, last = 0, grid = (int64_t)x->grid;
+        reach_start(x, from, &first);
+        reach_start(x, to - 1, &last);
+        if (first < 0)
+            span_join(&s, 0, 1);
+        if (last + reach_span(x) > x->size)
+            span_join(&s, grid - 1, grid);
+    }
     for (uint64_t i = 0; i < looked; i++)
         span_place(x, i + 1 == looked ? to - 1 : from + i * (to - from) / looked, &s);
     return s;

@@ -321,6 +321,44 @@ uint64_t tiles_find(const struct tiles *t, uint64_t slot)
     return tile;
 }
 
+static void walk_axis(struct tile_walk *w, int i, uint64_t k)
+{
+    const struct tile_axis *x = &w->tiles->axis[i];
+    w->from[i] = k ? w->from[i] + w->length[i] : x->first;
+    w->length[i] = tile_axis_border(x, k + 1) - w->from[i];
+    w->k[i] = k;
+}
+
+static void walk_size(struct tile_walk *w)
+{
+    w->size = 1;
+    for (int i = 0; i < w->tiles->n; i++)
+        w->size *= w->length[i];
+}
+
+void tile_walk_start(struct tile_walk *w, const struct tiles *t)
+{
+    *w = (struct tile_walk){.tiles = t};
+    for (int i = 0; i < t->n; i++)
+        walk_axis(w, i, 0);
+    walk_size(w);
+}
+
+bool tile_walk_next(struct tile_walk *w)
+{
+    if (++w->tile == w->tiles->count)
+        return false;
+    w->slot += w->size;
+    for (int i = w->tiles->n - 1; i >= 0; i--) {
+        bool wraps = w->k[i] + 1 == w->tiles->axis[i].n;
+        walk_axis(w, i, wraps ? 0 : w->k[i] + 1);
+        if (!wraps)
+            break;
+    }
+    walk_size(w);
+    return true;
+}
+
 /* ---- filters --------------------------------------------------------------------------------- */
 
 static uint64_t bits_at(const struct bitmap *b, uint64_t at, uint64_t n) /* n ≤ 64 */
@@ -343,26 +381,31 @@ static void bits_copy(const struct bitmap *from, uint64_t at, uint64_t n, struct
     }
 }
 
-/* Rows of a box along the innermost axis are runs of ids and of slots. */
-static void box_bits(const struct tiles *t, const struct box *b, const struct bitmap *ids,
-                     struct bitmap *to, uint64_t slot)
+/* Rows of a tile along the innermost axis are runs of ids and of slots. */
+static void tile_bits(const struct tile_walk *w, const struct bitmap *ids, struct bitmap *to)
 {
-    uint64_t at[PLAN_MAX_AXES] = {0}, run = b->length[t->n - 1], rows = box_size(t, b) / run;
+    const struct tiles *t = w->tiles;
+    uint64_t at[PLAN_MAX_AXES] = {0}, run = w->length[t->n - 1], rows = w->size / run,
+             slot = w->slot, id = 0;
+    for (int i = 0; i < t->n; i++)
+        id += w->from[i] * t->id_stride[i];
     for (uint64_t r = 0; r < rows; r++, slot += run) {
-        uint64_t id = b->from[t->n - 1];
-        for (int i = 0; i < t->n - 1; i++)
-            id += (b->from[i] + at[i]) * t->id_stride[i];
         bits_copy(ids, id, run, to, slot);
-        for (int i = t->n - 2; i >= 0 && ++at[i] == b->length[i]; i--)
+        for (int i = t->n - 2; i >= 0; i--) {
+            id += t->id_stride[i];
+            if (++at[i] < w->length[i])
+                break;
+            id -= at[i] * t->id_stride[i];
             at[i] = 0;
+        }
     }
 }
 
 void tiles_bits(const struct tiles *t, const struct bitmap *ids, struct bitmap *to)
 {
-    struct box b;
-    for (uint64_t tile = 0; tile < t->count; tile++) {
-        uint64_t slot = box_of_tile(t, tile, &b);
-        box_bits(t, &b, ids, to, slot);
-    }
+    struct tile_walk w;
+    tile_walk_start(&w, t);
+    do
+        tile_bits(&w, ids, to);
+    while (tile_walk_next(&w));
 }

@@ -41,6 +41,16 @@ uint64_t tile_axis_border(const struct tile_axis *x, uint64_t k);
 /* Are all tiles but the first and the last of equal length? Their length. */
 bool tile_axis_even(const struct tile_axis *x, uint64_t *size);
 
+/* From tile to tile, for less than a look-up each. */
+struct tile_walk {
+    const struct tiles *tiles;
+    uint64_t tile, slot, size;                           /* the tile, its first slot, its samples */
+    uint64_t k[PLAN_MAX_AXES];                           /* the tile along each axis … */
+    uint64_t from[PLAN_MAX_AXES], length[PLAN_MAX_AXES]; /* … and the positions of that */
+};
+void tile_walk_start(struct tile_walk *w, const struct tiles *t);
+bool tile_walk_next(struct tile_walk *w); /* false after the last */
+
 /* The ids of the split that `ids` has, in slots; `to` has t->slots bits, all clear. */
 void tiles_bits(const struct tiles *t, const struct bitmap *ids, struct bitmap *to);
 

@@ -315,6 +315,103 @@ static void costs_are_those_of_a_walk(void)
     check(off / all < 0.15 && off / all > -0.1);
 }
 
+/* What memory is sized by is no less than what blocks and splits touch, and not far from it. */
+static void extents_cover_what_is_touched(void)
+{
+    struct world w;
+    double counted = 0, said = 0;
+    for (int done = 0; done < 1500;) {
+        if (!world_draw(&w, 2))
+            continue;
+        w.s.config.shuffle = HR_SHUFFLE_SPREAD;
+        w.s.config.block = 1 + draw(4);
+        struct plan *p = world_plan(&w);
+        for (int array = 0; array < w.s.config.n_arrays; array++) {
+            static uint64_t chunks[MAX_ITEMS];
+            static uint8_t in_block[MAX_ITEMS], in_split[MAX_ITEMS];
+            struct plan_extent x;
+            uint64_t most = 0, split = 0;
+            plan_extent(p, array, &x);
+            memset(in_split, 0, sizeof in_split);
+            for (uint64_t b = 0, rank = 0; b < p->blocks.n; b++) {
+                uint64_t end = rank + blocks_size(&p->blocks, b), n = 0;
+                memset(in_block, 0, sizeof in_block);
+                for (; rank < end; rank++)
+                    for (int part = 0; part < 2; part++) {
+                        if (w.s.parts[part].array != array)
+                            continue;
+                        int64_t place = plan_place(p, 0, plan_id(p, rank));
+                        uint64_t k = plan_part_chunks(p, part, place, chunks, MAX_ITEMS);
+                        for (uint64_t i = 0; i < k; i++) {
+                            n += !in_block[chunks[i]];
+                            split += !in_split[chunks[i]];
+                            in_block[chunks[i]] = in_split[chunks[i]] = 1;
+                        }
+                    }
+                most = n > most ? n : most;
+            }
+            check(x.block >= most && x.split >= split && x.shared <= x.block);
+            counted += (double)most;
+            said += (double)x.block;
+        }
+        plan_unref(p);
+        setup_dispose(&w.s);
+        done++;
+    }
+    printf("# blocks are said to touch %.2f of what they do\n", said / counted);
+    check(said < 2 * counted);
+}
+
+static void patches_of(struct setup *s, uint64_t n, uint64_t chunk, int64_t size, int64_t stride)
+{
+    uint64_t length = (n - 1) * (uint64_t)stride + (uint64_t)size;
+    setup_rows(s, 64, 4);
+    array_set(&s->arrays[0], 2, (uint64_t[]){length, length}, (uint64_t[]){chunk, chunk});
+    s->config.n_axes = 2;
+    for (int a = 0; a < 2; a++) {
+        s->axes[a] = (struct plan_axis){n, 0, n, 0};
+        s->parts[0].dim[a] = (struct plan_dim){.kind = SEL_SAMPLE,
+                                               .axis = a,
+                                               .count = size,
+                                               .mul = stride,
+                                               .to_stride = a ? 1 : (uint64_t)size};
+    }
+    s->views[0].items = (uint64_t)(size * size);
+    s->config.block = 0;
+    s->config.rows = 64;
+}
+
+/* 10^8 patches: nothing grows with them but the bits of a filter. */
+static void large_products_need_no_table(void)
+{
+    struct setup s;
+    patches_of(&s, 10000, 1024, 256, 256);
+    struct plan *p = setup_plan(&s);
+    check_eq(plan_facts(p)->samples, 100000000);
+    check_eq(plan_facts(p)->blocks, 2500 * 2500);
+    check(plan_facts(p)->tile[0] == 1 && plan_facts(p)->tile[1] == 1);
+    check(plan_facts(p)->table_bytes < 1 << 20);
+    plan_unref(p);
+    patches_of(&s, 10000, 1024, 256, 128);
+    p = setup_plan(&s);
+    check(plan_facts(p)->table_bytes < 1 << 20);
+    check(plan_facts(p)->block_reread < 1.6 && plan_facts(p)->tile[0] == plan_facts(p)->tile[1]);
+    plan_unref(p);
+    check(!bitmap_init(&s.filter, 100000000));
+    for (uint64_t id = 0; id < 100000000; id += 1000)
+        bitmap_set_range(&s.filter, id, id + 700);
+    check(!bitmap_index(&s.filter));
+    s.config.filter = &s.filter;
+    p = setup_plan(&s);
+    check_eq(plan_facts(p)->samples, 70000000);
+    check(plan_facts(p)->table_bytes < 40 << 20);
+    uint64_t rank = 0;
+    for (uint64_t b = 0; b < 200; b++, rank += blocks_size(&p->blocks, b))
+        check(bitmap_test(&s.filter, (uint64_t)plan_id(p, rank)));
+    plan_unref(p);
+    setup_dispose(&s);
+}
+
 int main(void)
 {
     RUN(every_element_comes_once_from_its_place_or_is_outside);
@@ -323,5 +420,7 @@ int main(void)
     RUN(blocks_are_tiles_of_the_anchor);
     RUN(crops_are_drawn_anew_each_epoch_from_their_part);
     RUN(costs_are_those_of_a_walk);
+    RUN(extents_cover_what_is_touched);
+    RUN(large_products_need_no_table);
     return t_done();
 }
