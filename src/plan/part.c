@@ -181,6 +181,7 @@ static int follow_init(struct part_axis *x, const struct plan_array *a, int d,
                          "dimension %d: a box of %lld indices does not fit into an array with %lld",
                          d, (long long)reach_span(x), (long long)x->size);
     x->dense = a->edges[d] ? x->step == 1 : (uint64_t)x->step <= x->cell;
+    x->simple = !x->table && x->mul == 1 && x->div == 1 && x->edge == EDGE_VALID && !x->edges;
     if (x->axis == 0) /* outermost: nothing above it to take off */
         x->radix = 0;
     return 0;
@@ -228,7 +229,7 @@ static int dims_prepare(struct part *p, const struct plan_array *a, const struct
 int part_init(struct part *p, const struct plan_array *a, const struct plan_part *sel,
               const struct space *space, struct hr_error *e)
 {
-    *p = (struct part){.ndim = a->ndim, .to_offset = sel->to_offset, .combos = 1};
+    *p = (struct part){.ndim = a->ndim, .to_offset = sel->to_offset, .combos = 1, .single = true};
     TRY(dims_prepare(p, a, sel, space, e));
     int rc = 0;
     for (int d = 0; d < p->ndim && !rc; d++) {
@@ -237,6 +238,7 @@ int part_init(struct part *p, const struct plan_array *a, const struct plan_part
             if ((rc = axis_cut(x, &sel->dim[d], e)) < 0)
                 break;
             p->base += x->groups[0].number;
+            p->single = p->single && x->n_groups == x->n_segments;
             if (!mul_u64(p->combos, x->n_groups, &p->combos) || p->combos > UINT32_MAX)
                 rc = error_set(e, HR_EINVAL,
                                "a sample touches more than 2^32 chunks; select a part of it");

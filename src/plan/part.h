@@ -34,7 +34,8 @@ struct part_axis {
     /* A dimension that follows sample axis `axis` (else -1): see struct plan_dim. */
     int axis;
     enum plan_edge edge;
-    bool dense; /* the cells that a box touches are neighbours */
+    bool dense;  /* the cells that a box touches are neighbours */
+    bool simple; /* it starts at start + place, inside, in a grid of equal cells */
     int64_t start, step, mul, div, size;
     const int64_t *table;
     uint64_t divisor, radix; /* place of the axis = place ÷ divisor % radix; radix 0: no need */
@@ -47,6 +48,7 @@ struct part {
     uint64_t combos; /* chunks of a sample per combination of cells of the dimensions that follow */
     int n_vary;      /* dimensions along which a sample may touch several chunks, outermost first */
     int vary[PLAN_MAX_DIMS];
+    bool single; /* every group of a fixed dimension is one segment */
     bool ragged; /* a dimension is rectilinear */
     bool pads;   /* some dimension may leave the array and is filled */
     struct part_axis dim[PLAN_MAX_DIMS];

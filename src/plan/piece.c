@@ -62,7 +62,7 @@ static uint64_t reaches_find(const struct part *p, uint64_t place, struct reache
     for (int i = 0; i < p->n_follow; i++) {
         int d = p->follow[i];
         const struct part_axis *x = &p->dim[d];
-        reach_find(x, reach_place(x, place), &r->of[d]);
+        reach_of(x, place, &r->of[d]);
         n *= reach_cells(x, &r->of[d]);
     }
     return n;
@@ -145,10 +145,31 @@ static uint64_t legs_in(const struct part_axis *x, const struct reach *r, uint64
     return n;
 }
 
+/* The usual part: one dimension follows the samples, of the others a box takes one chunk each. */
+static uint64_t piece_count_usual(const struct part *p, uint64_t place, uint64_t chunk)
+{
+    const struct part_axis *x = &p->dim[p->follow[0]];
+    struct reach r;
+    reach_of(x, place, &r);
+    if (!r.n)
+        return 0;
+    uint64_t low = p->base + r.low * x->number_stride, at = chunk - low;
+    if (r.low == r.high)
+        return at == 0;
+    if (chunk < low || at % x->number_stride || at / x->number_stride > r.high - r.low)
+        return 0;
+    return r.n == 1 && x->dense
+               ? 1
+               : legs_in(x, &r, r.low + at / x->number_stride, 0, NULL, NULL, NULL);
+}
+
 uint64_t part_piece_count(const struct part *p, uint64_t place, uint64_t chunk)
 {
     uint64_t n = 1;
     struct reach r;
+    if (p->n_vary == 1 && p->n_follow == 1 && p->single &&
+        p->dim[p->follow[0]].edge != EDGE_REFLECT)
+        return piece_count_usual(p, place, chunk);
     for (int d = 0; d < p->ndim && n; d++) {
         const struct part_axis *x = &p->dim[d];
         uint64_t cell = part_coordinate(p, d, chunk);
@@ -157,7 +178,7 @@ uint64_t part_piece_count(const struct part *p, uint64_t place, uint64_t chunk)
             n *= g ? g->n : 0;
             continue;
         }
-        reach_find(x, reach_place(x, place), &r);
+        reach_of(x, place, &r);
         if (!r.n || cell < r.low || cell > r.high)
             return 0;
         n *= r.n == 1 && x->dense ? 1 : legs_in(x, &r, cell, 0, NULL, NULL, NULL);
@@ -186,13 +207,15 @@ static inline void piece_dim(struct plan_piece *o, uint64_t count, int64_t from,
 }
 
 /* The piece's share of a dimension that follows an axis; *i: which of its legs, and then the rest. */
-static void piece_follow(const struct part_axis *x, uint64_t place, uint64_t cell, uint64_t stride,
-                         uint64_t *i, struct plan_piece *o)
+static void piece_follow(const struct part *p, int d, uint64_t place, uint64_t chunk,
+                         uint64_t stride, uint64_t *i, struct plan_piece *o)
 {
+    const struct part_axis *x = &p->dim[d];
     struct reach r;
     const struct leg *l = &r.leg[0];
     uint64_t first = 0, count = 0, from, to;
-    reach_find(x, reach_place(x, place), &r);
+    reach_of(x, place, &r);
+    uint64_t cell = r.low == r.high ? r.low : part_coordinate(p, d, chunk);
     part_cell_range(x, cell, &from, &to);
     if (r.n == 1) {
         count = reach_cut(l, (int64_t)from, (int64_t)to, &first);
@@ -220,7 +243,7 @@ void part_piece(const struct part *p, uint64_t place, uint64_t chunk, uint64_t i
         /* cppcheck-suppress uninitvar ; filled above when p->ragged */
         uint64_t stride = p->ragged ? ragged[d] : x->item_stride;
         if (x->axis >= 0) {
-            piece_follow(x, place, part_coordinate(p, d, chunk), stride, &i, o);
+            piece_follow(p, d, place, chunk, stride, &i, o);
             continue;
         }
         const struct part_group *g =

@@ -30,6 +30,20 @@ static inline uint64_t reach_place(const struct part_axis *x, uint64_t place)
 bool reach_start(const struct part_axis *x, uint64_t p, int64_t *start);
 /* p: of the axis (reach_place). */
 void reach_find(const struct part_axis *x, uint64_t p, struct reach *r);
+/* The same for a place of all axes; what nearly every box is, at once. */
+static inline void reach_of(const struct part_axis *x, uint64_t place, struct reach *r)
+{
+    if (!x->simple) {
+        reach_find(x, reach_place(x, place), r);
+        return;
+    }
+    int64_t start = x->start + (int64_t)reach_place(x, place);
+    r->n = 1;
+    r->leg[0] = (struct leg){0, (uint64_t)x->count, start, x->step};
+    r->low = r->high = (uint64_t)start / x->cell;
+    if (x->count > 1)
+        r->high = (uint64_t)(start + (x->count - 1) * x->step) / x->cell;
+}
 /* Steps of a leg within the indices [from, to): how many, *first the first counted from the leg's. */
 uint64_t reach_cut(const struct leg *l, int64_t from, int64_t to, uint64_t *first);
 uint64_t reach_cells(const struct part_axis *x, const struct reach *r); /* how many are touched */
