@@ -110,10 +110,10 @@ static int64_t common(int64_t a, int64_t b)
     return a;
 }
 
-/* Starts of boxes are, modulo the cells, those ≡ phase modulo *by. */
-static int64_t phase_of(const struct part_axis *x, int64_t cell, int64_t *by)
+/* Where boxes start in a block of so many indices: ≡ phase modulo *by. */
+static int64_t phase_of(const struct part_axis *x, int64_t indices, int64_t *by)
 {
-    *by = x->table || x->div != 1 ? 1 : common(x->mul, cell);
+    *by = x->table || x->div != 1 ? 1 : common(x->mul, indices);
     return x->start - reach_floor(x->start, *by) * *by;
 }
 
@@ -122,7 +122,8 @@ static uint64_t cells_touched(const struct choosing *c, const struct anchor *a, 
                               uint64_t t)
 {
     const struct part_axis *x = a->axis[axis].dim;
-    int64_t cell = (int64_t)a->axis[axis].cell, by, phase = phase_of(x, cell, &by);
+    int64_t cell = (int64_t)a->axis[axis].cell, by,
+            phase = phase_of(x, (int64_t)saturated(t, (uint64_t)cell), &by);
     int n = 0;
     for (int i = 0; i < c->n_parts; i++) {
         if (c->sels[i].array != c->sels[a->part].array)
@@ -164,15 +165,15 @@ static bool long_enough(const struct choosing *c, const struct anchor *a, int ax
 static void choose_line(const struct choosing *c, struct anchor *a, int axis, uint64_t block)
 {
     struct anchor_axis *x = &a->axis[axis];
-    uint64_t low = 0, high = block ? block : x->dim->grid;
+    uint64_t low = 0, high = ((block ? block : x->dim->grid) - 1) / x->unit + 1;
     while (!block && high - low > 1) { /* low is too short, high long enough or the whole axis */
         uint64_t middle = low + (high - low) / 2;
-        if (long_enough(c, a, axis, middle))
+        if (long_enough(c, a, axis, middle * x->unit))
             high = middle;
         else
             low = middle;
     }
-    x->t = high;
+    x->t = saturated(high, x->unit);
     x->touched = x->t >= x->dim->grid ? x->t : cells_touched(c, a, axis, x->t);
 }
 
@@ -203,6 +204,7 @@ static int grow_where(const struct anchor *a, bool borders)
 static void tile_set(const struct choosing *c, struct anchor *a, int i, uint64_t t)
 {
     struct anchor_axis *x = &a->axis[i];
+    t = saturated((t - 1) / x->unit + 1, x->unit);
     x->t = t < x->dim->grid ? t : x->dim->grid;
     x->touched = x->t == x->dim->grid ? x->t : cells_touched(c, a, i, x->t);
     products(a);
@@ -230,6 +232,16 @@ static void choose_tile(const struct choosing *c, struct anchor *a, uint64_t blo
     }
 }
 
+/* A stride longer than a cell leaves cells in which nothing starts: blocks of whole strides begin
+ * where a box does. */
+static uint64_t unit_of(const struct part_axis *x)
+{
+    if (x->table || x->edges || x->div != 1 || x->mul <= (int64_t)x->cell)
+        return 1;
+    uint64_t unit = (uint64_t)(x->mul / common(x->mul, (int64_t)x->cell));
+    return unit < x->grid ? unit : 1;
+}
+
 static int cells_find(struct choosing *c, struct anchor *a, const struct space *s, uint64_t block,
                       struct hr_error *e)
 {
@@ -243,6 +255,7 @@ static int cells_find(struct choosing *c, struct anchor *a, const struct space *
         if (!x->dim)
             continue;
         x->cell = cell_length(x->dim);
+        x->unit = unit_of(x->dim);
         followed++;
         last = i;
     }

@@ -397,6 +397,11 @@ static void large_products_need_no_table(void)
     check(plan_facts(p)->table_bytes < 1 << 20);
     check(plan_facts(p)->block_reread < 1.6 && plan_facts(p)->tile[0] == plan_facts(p)->tile[1]);
     plan_unref(p);
+    patches_of(&s, 1000, 64, 256, 256); /* 4 × 4 chunks a patch: blocks of whole patches */
+    p = setup_plan(&s);
+    check(plan_facts(p)->block_reread == 1 && plan_facts(p)->block == 64);
+    plan_unref(p);
+    patches_of(&s, 10000, 1024, 256, 128);
     check(!bitmap_init(&s.filter, 100000000));
     for (uint64_t id = 0; id < 100000000; id += 1000)
         bitmap_set_range(&s.filter, id, id + 700);
