@@ -1,22 +1,36 @@
 /* What of a batch's samples lies outside their arrays gets its constant when the batch opens, before
  * any chunk of it is asked for: nothing else ever writes there. */
+#include "batch/transform.h"
 #include "run/job.h"
+
+/* n items; `to` of the row. Where the transform differs from place to place, so does the fill value. */
+static void run_fill(const struct scatter_part *s, const void *item, char *row, uint64_t to,
+                     uint64_t stride, uint64_t n)
+{
+    const struct transform *t = s->convert.transform;
+    uint64_t size = s->convert.to_item;
+    if (s->stored_fill && item == s->fill)
+        convert_run_at(&s->convert, row + to * size, (int64_t)(stride * size), s->stored_fill, 0, n,
+                       false, transform_place(t, to), transform_step(t, stride));
+    else
+        convert_repeat(&s->convert, row + to * size, (int64_t)(stride * size), item, n);
+}
 
 /* Every run of the innermost dimension of a region. */
 static void region_fill(const struct scatter_part *s, const void *item, const struct plan_piece *r,
                         char *row)
 {
-    uint64_t at[PLAN_MAX_DIMS] = {0}, size = s->convert.to_item, to = r->to_offset * size;
+    uint64_t at[PLAN_MAX_DIMS] = {0}, to = r->to_offset;
     int last = r->ndim - 1;
-    uint64_t n = r->ndim ? r->count[last] : 1, step = r->ndim ? r->to_stride[last] * size : size;
+    uint64_t n = r->ndim ? r->count[last] : 1, stride = r->ndim ? r->to_stride[last] : 1;
     for (;;) {
-        convert_repeat(&s->convert, row + to, (int64_t)step, item, n);
+        run_fill(s, item, row, to, stride, n);
         int d = last - 1;
         for (; d >= 0; d--) {
-            to += r->to_stride[d] * size;
+            to += r->to_stride[d];
             if (++at[d] < r->count[d])
                 break;
-            to -= r->count[d] * r->to_stride[d] * size;
+            to -= r->count[d] * r->to_stride[d];
             at[d] = 0;
         }
         if (d < 0)
