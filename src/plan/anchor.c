@@ -71,6 +71,9 @@ static void samples_per_cell(const struct part *p, const struct space *s, uint64
         const struct part_axis *x = follower(p, a);
         if (!x) {
             *num = saturated(*num, s->axis[a].n);
+        } else if (s->axis[a].places) {
+            *num = saturated(*num, saturated(cell_length(x) * (uint64_t)x->div, s->axis[a].n));
+            *den = saturated(*den, saturated(s->axis[a].places, (uint64_t)x->mul));
         } else if (!x->table) {
             *num = saturated(*num, saturated(cell_length(x), (uint64_t)x->div));
             *den = saturated(*den, (uint64_t)x->mul);
@@ -174,6 +177,8 @@ static void choose_line(const struct choosing *c, struct anchor *a, int axis, ui
             low = middle;
     }
     x->t = saturated(high, x->unit);
+    if (x->unit > 1 && x->t > x->dim->grid)
+        x->t = x->dim->grid;
     x->touched = x->t >= x->dim->grid ? x->t : cells_touched(c, a, axis, x->t);
 }
 
@@ -233,9 +238,14 @@ static void choose_tile(const struct choosing *c, struct anchor *a, uint64_t blo
 }
 
 /* A stride longer than a cell leaves cells in which nothing starts: blocks of whole strides begin
- * where a box does. */
-static uint64_t unit_of(const struct part_axis *x)
+ * where a box does. A crop starts anywhere in its part of the places. */
+static uint64_t unit_of(const struct part_axis *x, const struct plan_axis *a)
 {
+    if (a->places) {
+        uint64_t width = saturated((a->places - 1) / a->n + 1, (uint64_t)x->mul) / (uint64_t)x->div,
+                 cells = width / cell_length(x) + 1;
+        return cells < x->grid ? cells : x->grid;
+    }
     if (x->table || x->edges || x->div != 1 || x->mul <= (int64_t)x->cell)
         return 1;
     uint64_t unit = (uint64_t)(x->mul / common(x->mul, (int64_t)x->cell));
@@ -255,7 +265,7 @@ static int cells_find(struct choosing *c, struct anchor *a, const struct space *
         if (!x->dim)
             continue;
         x->cell = cell_length(x->dim);
-        x->unit = unit_of(x->dim);
+        x->unit = unit_of(x->dim, &s->axis[i]);
         followed++;
         last = i;
     }

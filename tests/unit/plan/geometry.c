@@ -277,6 +277,34 @@ static void crops_are_drawn_anew_each_epoch_from_their_part(void)
     plan_unref(p);
 }
 
+/* Eight crops of each image in 2 × 2 chunks: a block has all of its images. */
+static void crops_of_one_parent_share_its_reads(void)
+{
+    struct setup s;
+    struct plan_cost cost;
+    setup_rows(&s, 64, 4);
+    array_set(&s.arrays[0], 3, (uint64_t[]){400, 512, 512}, (uint64_t[]){1, 256, 256});
+    s.axes[0] = (struct plan_axis){400, 0, 400, 0};
+    s.axes[1] = (struct plan_axis){8, 0, 8, 0};
+    s.axes[2] = s.axes[3] = (struct plan_axis){1, 0, 1, 385};
+    s.parts[0].dim[0] = (struct plan_dim){.kind = SEL_SAMPLE, .count = 1, .to_stride = 16384};
+    for (int d = 1; d < 3; d++)
+        s.parts[0].dim[d] = (struct plan_dim){
+            .kind = SEL_SAMPLE, .axis = d + 1, .count = 128, .to_stride = d == 1 ? 128 : 1};
+    s.views[0].items = 16384;
+    s.config.n_axes = 4;
+    s.config.block = 0;
+    s.config.rows = 16;
+    struct plan *p = setup_plan(&s);
+    const uint64_t *tile = plan_facts(p)->tile;
+    check(tile[0] == 1 && !tile[1] && tile[2] == 2 && tile[3] == 2);
+    check(plan_facts(p)->blocks == 400 && plan_facts(p)->block_reread == 1);
+    check(!plan_cost(p, 0, &cost, NULL));
+    check(cost.amplification > 0.99 && cost.amplification < 1.01);
+    check(cost.distinct_chunks > 1500 && cost.distinct_chunks <= 1600);
+    plan_unref(p);
+}
+
 /* What plan_cost estimates from chunks is what a walk over all samples counts. */
 static void costs_are_those_of_a_walk(void)
 {
@@ -424,6 +452,7 @@ int main(void)
     RUN(every_order_gives_each_sample_of_the_split_once);
     RUN(blocks_are_tiles_of_the_anchor);
     RUN(crops_are_drawn_anew_each_epoch_from_their_part);
+    RUN(crops_of_one_parent_share_its_reads);
     RUN(costs_are_those_of_a_walk);
     RUN(extents_cover_what_is_touched);
     RUN(large_products_need_no_table);
