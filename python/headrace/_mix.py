@@ -52,8 +52,10 @@ def mix(
     stop
         "first": when one of the loaders has given as many batches as a pass has; "all": when all of them have.
 
-    >>> both = hr.mix({"era5": era5, "cmip": cmip}, {"era5": 3, "cmip": 1}, seed=0)     # doctest: +SKIP
-    >>> for batch in both: train_step(batch.source, batch["x"].torch())                  # doctest: +SKIP
+    >>> old, new = train.split(0.5, 0.5)                                                  # doctest: +SKIP
+    >>> both = hr.mix({"old": old.batches(4), "new": new.batches(4)}, {"old": 1, "new": 3})  # doctest: +SKIP
+    >>> for batch in both:                                                                # doctest: +SKIP
+    ...     train_step(batch["x"].torch())
     """
     return Mix(loaders, weights, seed, steps, stop)
 

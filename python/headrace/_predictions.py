@@ -33,8 +33,10 @@ def write_predictions(target: Any, batch: Batch, values: Any, *, step: int = 0, 
     Rows of padding are left out. Two processes must not write into one chunk at a time: give each whole chunks, as
     ranks of a loader in archive order have but for the chunks at their borders.
 
-    >>> for batch in samples.batches(32):                                                # doctest: +SKIP
-    ...     hr.write_predictions("forecast.zarr", batch, {"t2m": model(batch["x"].torch())}, step=6)
+    For example::
+
+        for batch in samples.batches(32):
+            hr.write_predictions("forecast.zarr", batch, {"t2m": model(batch["x"].torch())}, step=6)
     """
     if hasattr(target, "shape"):
         write(batch, target, values, step)

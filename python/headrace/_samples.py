@@ -191,8 +191,8 @@ class Samples:
             season) or of another array's ("valid_time.month"). Each takes a value, a list, or a slice with both ends
             included.
 
-        >>> samples.where(month=[6, 7, 8], station=["a", "b"])             # doctest: +SKIP
-        >>> samples.where(np.load("good.npy"))                             # doctest: +SKIP
+        >>> train.where(month=[1, 2], hour=0)                              # doctest: +SKIP
+        >>> train.where(lambda c: c["time.hour"] < 12)                     # doctest: +SKIP
 
         What is kept is held as bits: 12.5 MB for 10⁸ positions.
         """
@@ -272,7 +272,8 @@ class Samples:
 
         Without `by` and `blocks` the val parts are runs in archive order; those as in `split`.
 
-        >>> for train, val in samples.folds(5, gap="10D"): ...             # doctest: +SKIP
+        >>> for fit, val in train.folds(4, gap="1D"):                      # doctest: +SKIP
+        ...     loaders = fit.batches(8, shuffle=True), val.batches(8)
         """
         from headrace._splits import folds
 

@@ -49,6 +49,7 @@ class Splits(tuple[Samples, ...]):
         return super().__getitem__(self.names.index(key))
 
     def keys(self) -> tuple[str, ...]:
+        """The names, so that ``dict(parts)`` is one of samples by name."""
         return self.names
 
     def items(self) -> list[tuple[str, Samples]]:

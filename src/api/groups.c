@@ -164,6 +164,7 @@ static int runs_make(struct hr_samples *s, struct bitmap *bits, int n, int64_t g
                      struct hr_samples **out, struct hr_error *e)
 {
     int rc = 0, i = n;
+    memset(out, 0, (size_t)n * sizeof *out);
     while (!rc && i-- > 0) {
         struct bitmap own = bits[i];
         bits[i] = (struct bitmap){0};
@@ -181,7 +182,7 @@ static int runs_make(struct hr_samples *s, struct bitmap *bits, int n, int64_t g
                            "or fewer and larger pieces",
                            i);
     }
-    for (; rc < 0 && i < n; i++) {
+    for (i = i < 0 ? 0 : i; rc < 0 && i < n; i++) {
         hr_samples_unref(out[i]);
         out[i] = NULL;
     }

@@ -1,7 +1,7 @@
 /* Cuts of a sample axis: which positions exist, and contiguous runs of them.
  *
- * Runs are cut at block borders so that a block is read by one of them only; where that would leave
- * a run without samples (few, large blocks) the cut is made at the fraction itself. A gap is taken
+ * Runs are cut at block borders so that a block is read by one of them only; where that would take
+ * more than half of a run (few, large blocks) the cut is made at the fraction itself. A gap is taken
  * from the end of the earlier run, which is usually the longer one. With all boxes of an array
  * lying in [id + from, id + to), two runs share no row of it if and only if to - from - 1 ids lie
  * between them (runs longer than that window); the gap is the largest of these over the arrays. */
@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "plan/reach.h"
 #include "plan/tile.h"
+#include <stdlib.h>
 
 /* ---- which positions exist ------------------------------------------------------------------- */
 
@@ -248,18 +249,28 @@ static int64_t border_near(const struct cutter *c, int64_t id)
     return above - id < id - below ? above : below;
 }
 
-/* Where run i ends, the gap after it not yet taken; `at` is where it begins. */
-static int64_t cut_place(const struct cutter *c, int i, int64_t at)
+/* Where the fractions have run i end. */
+static int64_t exact_end(const struct cutter *c, int i)
 {
     double sum = 0;
     for (int j = 0; j <= i; j++)
         sum += c->fractions[j];
     if (sum > 1 - 1e-9)
         return c->last;
-    int64_t exact = c->first + (int64_t)(sum * (double)(c->last - c->first) + 0.5);
+    return c->first + (int64_t)(sum * (double)(c->last - c->first) + 0.5);
+}
+
+/* Where run i ends, the gap after it not yet taken; `at` is where it begins. A border that would take more than half of the
+ * run before or behind it is too far. */
+static int64_t cut_place(const struct cutter *c, int i, int64_t at)
+{
+    int64_t exact = exact_end(c, i);
+    if (exact == c->last)
+        return c->last;
     int64_t place = border_near(c, exact), gap = i + 1 < c->n ? c->gap : 0;
-    int64_t latest = c->last - (i + 1 < c->n ? 1 : 0);
-    return place - gap > at && place <= latest ? place : exact;
+    int64_t next = i + 1 < c->n ? exact_end(c, i + 1) : c->last, moved = llabs(place - exact);
+    bool near = 2 * moved <= exact - at && 2 * moved <= next - exact;
+    return near && place - gap > at && place < next - (i + 2 < c->n ? c->gap : 0) ? place : exact;
 }
 
 static int cut_all(const struct cutter *c, int64_t *from, int64_t *to, struct hr_error *e)

@@ -166,6 +166,20 @@ static void runs_are_cut_at_block_borders(void)
     check(to[0] == 80 && to[1] == 90 && to[2] == 100);
 }
 
+/* Blocks as large as a run: a border would leave the next one nothing, or halve it. */
+static void far_borders_are_not_taken(void)
+{
+    struct setup s;
+    int64_t from[3], to[3];
+    one_part(&s, 96, 4, -4, 7);
+    for (uint64_t block = 1; block < 24; block++) {
+        check(!fractions(&s, 1, 4, 94, block, (double[]){.6, .2, .2}, 3, 6, from, to, NULL));
+        for (int i = 0; i < 3; i++)
+            check(to[i] > from[i] && to[i] - from[i] <= 54 + 9);
+        check(to[0] <= 58 + 9 && to[0] >= 58 - 9 - 6);
+    }
+}
+
 static void rectilinear_axes_are_cut_at_their_edges(void)
 {
     static const uint64_t edges[] = {0, 30, 37, 80, 81, 100};
@@ -230,6 +244,7 @@ int main(void)
     RUN(the_reread_is_what_a_block_touches);
     RUN(the_anchor_is_the_heaviest_array);
     RUN(runs_are_cut_at_block_borders);
+    RUN(far_borders_are_not_taken);
     RUN(rectilinear_axes_are_cut_at_their_edges);
     RUN(an_automatic_gap_shares_no_row_and_is_smallest);
     RUN(runs_without_samples_are_refused);
