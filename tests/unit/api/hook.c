@@ -11,7 +11,7 @@ static struct hr_error e;
 static const struct little t2m = {
     .name = "t2m", .time = 60, .y = 6, .x = 40, .chunk = 4, .chunk_y = 3, .zstd = true};
 
-struct seen {
+struct seen { /* static: functions under way may use it after the loader */
     atomic_int calls, at_work;
     int64_t refuse; /* the sample that the function does not like */
     unsigned sleep_us;
@@ -73,7 +73,7 @@ static bool batch_is_right(const struct hr_batch *b)
 
 static void every_batch_passes_through_once_and_in_order(void)
 {
-    struct seen seen = {.refuse = -1, .sleep_us = 500};
+    static struct seen seen = {.refuse = -1, .sleep_us = 500};
     struct hr_loader *l = open_loader(&seen, 1);
     struct hr_batch *b;
     int64_t step = 0;
@@ -89,7 +89,7 @@ static void every_batch_passes_through_once_and_in_order(void)
 
 static void refusals_fail_their_batch_and_nothing_else(void)
 {
-    struct seen seen = {.refuse = 17};
+    static struct seen seen = {.refuse = 17};
     struct hr_loader *l = open_loader(&seen, 2);
     struct hr_batch *b;
     int rc = 1;
@@ -109,7 +109,7 @@ static void refusals_fail_their_batch_and_nothing_else(void)
 
 static void positions_move_and_loaders_close_while_it_runs(void)
 {
-    static struct seen seen[40]; /* they may be used after the loader */
+    static struct seen seen[40];
     for (int round = 0; round < 40; round++) {
         struct hr_loader *l;
         struct hr_batch *b;
@@ -138,7 +138,7 @@ static void positions_move_and_loaders_close_while_it_runs(void)
 
 static void a_hook_comes_before_the_first_batch(void)
 {
-    struct seen seen = {.refuse = -1};
+    static struct seen seen = {.refuse = -1};
     struct hr_loader *l = open_loader(&seen, 4);
     struct hr_batch *b;
     check_eq(hr_loader_hook(l, NULL, NULL, &e), 0);
