@@ -268,6 +268,7 @@ def test_kills_at_any_step_lose_and_repeat_nothing(archive: str, tmp_path: Path)
     rng = np.random.default_rng(6)
     worlds, steps, start, before, kills = [4, 2, 12, 3, 1, 6], 42, 0, 0, 0
     seen: list[int] = []
+    kept = ""
     while start < steps:
         world = worlds[kills % len(worlds)] if start else 4
         arguments = [sys.executable, "-c", KILLED, archive, str(tmp_path)]
@@ -278,11 +279,10 @@ def test_kills_at_any_step_lose_and_repeat_nothing(archive: str, tmp_path: Path)
             for r in range(world)
         ]  # fmt: skip
         goal = start + int(rng.integers(3, 12))
-        victim = ranks[int(rng.integers(world))]
-        assert victim.stdout is not None
-        for line in victim.stdout:
-            if int(line) >= goal:
-                break
+        lines = [int(p.stdout.readline()) for p in ranks]  # each has made a step
+        victim = int(rng.integers(world))
+        while lines[victim] < goal and (line := ranks[victim].stdout.readline()):
+            lines[victim] = int(line)
         for p in ranks:
             if goal < steps:
                 os.kill(p.pid, signal.SIGKILL)
@@ -301,6 +301,7 @@ def test_kills_at_any_step_lose_and_repeat_nothing(archive: str, tmp_path: Path)
         for f in tmp_path.iterdir():
             f.unlink()
         (tmp_path / f"{start}.0").write_text(kept)
+        assert complete, "each rank had made a step"
         before = 0
         for p in ranks:
             p.stdout.close()
