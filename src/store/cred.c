@@ -34,6 +34,7 @@ struct cred {
         struct hr_error error; /* of the last fetch, code 0: none */
         char *tried;           /* cred_tried */
         bool fetching, refused, closed;
+        bool somebody; /* there was a credential once: from then on, never anonymous access */
     } synced;
 };
 
@@ -134,10 +135,23 @@ static bool expired(const struct cred_value *v)
     return v->until && now_ms() >= v->until * 1000;
 }
 
+static bool was_somebody(struct cred *c)
+{
+    pthread_mutex_lock(&c->synced.lock);
+    bool was = c->synced.somebody;
+    pthread_mutex_unlock(&c->synced.lock);
+    return was;
+}
+
 /* What was asked, for people; no provider had anything. 0 or an error. */
 static int nobody(struct cred *c, const struct buf *asked, char **tried, struct hr_error *e)
 {
     const char *list = asked->failed || !asked->size ? "nothing" : asked->data;
+    if (was_somebody(c)) /* a file that was moved away, a service that is silent for a while */
+        return error_set(e, HR_ESTORE,
+                         "%s: the credentials cannot be renewed: they are no longer where they "
+                         "were found; looked at: %s",
+                         c->config.what, list);
     if (!c->config.anonymous)
         return error_set(e, HR_ESTORE, "%s: no credentials; looked at: %s", c->config.what, list);
     *tried = mem_strdup(list);
@@ -201,6 +215,7 @@ static void keep_locked(struct cred *c, struct held *h, char *tried)
     c->synced.fetched = now;
     c->synced.renew_at = until ? renew_at(now, until * 1000) : 0;
     c->synced.refused = false;
+    c->synced.somebody |= h->value.id || h->value.secret || h->value.token;
     c->synced.error.code = 0;
     if (c->synced.tried) /* readers may have it */
         mem_free(tried);

@@ -45,7 +45,8 @@ struct cred_config {
     void *ready_arg;
     const char *what; /* for errors: "s3://bucket" */
     /* What it means when no provider is configured: false: an error that lists them all; true: an
-     * anonymous credential (all fields NULL), said once in the log. */
+     * anonymous credential (all fields NULL), said once in the log. Once there was a credential, it
+     * is an error in any case: what was asked for by somebody is not asked for by nobody. */
     bool anonymous;
     void (*log)(void *log_arg, int level, const char *text); /* may be NULL */
     void *log_arg;

@@ -238,6 +238,39 @@ static void or_it_is_anonymous_and_says_so(void)
     end(c, &s);
 }
 
+/* The profile's file is moved away, the machine's service is silent: no reason to go on unsigned. */
+static void once_somebody_never_nobody(void)
+{
+    struct script s = {.configured = 1, .life_s = 3};
+    struct cred *c = start(&s, true);
+    struct cred_use use;
+    struct hr_error e = {0};
+    check_eq(get(c, &use, NULL), 0);
+    time_t until = use.value->until;
+    cred_done(&use);
+    atomic_store(&s.configured, 0);
+    int rc = 0;
+    while ((rc = cred_get(c, &use, &e)) == 0 && time(NULL) < until + 5) {
+        check_str(use.value->id ? use.value->id : "nobody", "id1");
+        cred_done(&use);
+        usleep(2000);
+    }
+    check(s.asked >= 2); /* ahead of its end, in vain */
+    check(time(NULL) + 1 >= until);
+    rc = rc == NET_WAIT ? get(c, &use, &e) : rc;
+    check_eq(rc, HR_ESTORE);
+    check_str(e.text, "s3://bucket: the credentials cannot be renewed: they are no longer where "
+                      "they were found; looked at: nothing at all; script (X_KEY is not set)");
+    check(!cred_tried(c));
+    check_str(s.log, "");
+    atomic_store(&s.configured, 1); /* there again */
+    for (int i = 0; i < 100 && (rc = get(c, &use, &e)) < 0; i++)
+        usleep(100000);
+    check_eq(rc, 0);
+    cred_done(&use);
+    end(c, &s);
+}
+
 static void closing_stops_a_fetch_and_leaves_what_is_in_use(void)
 {
     struct script s = {.configured = 1, .takes_ms = 60000};
@@ -337,6 +370,7 @@ int main(void)
     RUN(an_expired_one_is_an_error_not_a_loop);
     RUN(without_any_the_error_lists_who_was_asked);
     RUN(or_it_is_anonymous_and_says_so);
+    RUN(once_somebody_never_nobody);
     RUN(closing_stops_a_fetch_and_leaves_what_is_in_use);
     RUN(a_crowd_sees_whole_values_and_one_fetch_at_a_time);
     RUN(closing_at_any_moment_is_safe);
