@@ -286,6 +286,11 @@ void transfer_arrive(struct loop *l, struct mail *m)
 {
     struct transfer *t = OWNER(m, struct transfer, start);
     l->transfers++;
+    t->arrived = true;
+    if (t->lane->closed) {
+        transfer_fail(t, HR_ECLOSED, false, TRANSFER_CLOSED);
+        return;
+    }
     if (timers_reserve(&l->timers, l->transfers) < 0) {
         transfer_fail(t, HR_ENOMEM, false, "no memory for another transfer");
         return;

@@ -65,6 +65,7 @@ struct transfer {
     TAILQ_ENTRY(transfer) queue; /* in the lane, while QUEUED or PARKED; in naming while NAMING */
     struct host *naming;
     struct mail start, cancel;
+    bool arrived; /* its start was delivered */
     struct timer timer;
     struct lane *lane;
     uint64_t ticket;
@@ -117,6 +118,7 @@ struct lane {
     struct bucket bucket;
     struct hedging hedging;
     bool answered;
+    bool closed;  /* whatever still arrives ends at once */
     bool widened; /* in loop->widened: an answer has made room for waiting transfers */
     struct lane *next_widened;
     bool no_split;     /* a server without ranges, after all */
@@ -157,6 +159,7 @@ int easy_prepare(struct easy *h, struct transfer *t,
                  struct hr_error *e); /* URL, headers, range of this try */
 
 /* transfer.c; called by the loop and by mail */
+#define TRANSFER_CLOSED "the store was closed"
 void transfer_arrive(struct loop *l, struct mail *m);
 void transfer_cancel(struct loop *l, struct mail *m);
 void transfer_wake(struct loop *l, struct mail *m);

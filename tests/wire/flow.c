@@ -211,6 +211,60 @@ static void closing_ends_all_reads_at_once(void)
     check_close(liar.port, "status,code=503", 100); /* waiting for their retries */
 }
 
+/* A `done` that does not know of the close starts the next read, and cancels it at times. */
+struct late {
+    struct store *s;
+    struct reads all;
+    struct flight flights[3 * 16];
+    _Atomic size_t started;
+};
+
+static void landed_late(void *arg, const struct store_result *r)
+{
+    struct flight *f = arg;
+    struct late *late = (struct late *)((char *)f->all - offsetof(struct late, all));
+    size_t next = r->rc == HR_ECLOSED ? atomic_fetch_add(&late->started, 1) : SIZE_MAX;
+    if (next < late->all.n) {
+        struct flight *g = &late->flights[next];
+        struct store_sink sink = {got_room, &g->got};
+        struct hr_error e;
+        g->all = f->all;
+        check_eq(store_start(late->s, "next", (struct store_range){0}, &sink, landed_late, g,
+                             &g->ticket, &e),
+                 0);
+        if (next % 3 == 0)
+            store_cancel(late->s, g->ticket);
+    }
+    landed(arg, r);
+}
+
+static void reads_that_a_done_starts_after_the_close_end_as_well(void)
+{
+    struct late *late = calloc(1, sizeof *late);
+    late->s = open_at(NULL, liar.port, "silent", &patient);
+    late->all = (struct reads){.n = 3 * 16, .flights = late->flights};
+    pthread_mutex_init(&late->all.lock, NULL);
+    cond_init_monotonic(&late->all.changed);
+    late->started = 16;
+    for (size_t i = 0; i < 16; i++) {
+        struct flight *f = &late->flights[i];
+        struct store_sink sink = {got_room, &f->got};
+        struct hr_error e;
+        f->all = &late->all;
+        check_eq(store_start(late->s, "first", (struct store_range){0}, &sink, landed_late, f,
+                             &f->ticket, &e),
+                 0);
+    }
+    usleep(20000);
+    store_unref(late->s);
+    wait_reads(&late->all, 5000);
+    for (size_t i = 0; i < late->all.n; i++) {
+        check_eq(late->flights[i].done, 1);
+        check_eq(late->flights[i].got.r.rc, HR_ECLOSED);
+    }
+    free(late);
+}
+
 /* A port that accepts no connection and refuses none: its backlog is full. */
 static int full_port(int *listener, int *fill, int n)
 {
@@ -439,6 +493,7 @@ int main(int argc, char **argv)
     RUN(canceling_ends_a_read_once_and_at_once);
     RUN(canceled_reads_leave_others_alone);
     RUN(closing_ends_all_reads_at_once);
+    RUN(reads_that_a_done_starts_after_the_close_end_as_well);
     RUN(a_host_that_never_connects_is_given_up_and_closes_at_once);
     RUN(a_refused_connection_is_an_error_that_names_the_place);
     RUN(stale_connections_cost_one_retry_however_many);
