@@ -32,7 +32,7 @@ void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, 
 
 /* An answer that would be an error may be the stray end of another on a kept connection (probe.h),
  * or come from something between us and the store: it counts only when a fresh connection repeats
- * it. */
+ * it. The next try then begins anew, since what is kept may as well be the stray. */
 static bool doubtful(struct transfer *t, const char *why)
 {
     if (!easy_reused(t->now.easy) && t->retry.wrong)
@@ -49,8 +49,7 @@ static bool refuse(struct transfer *t, const char *why)
 
 bool body_changed(struct transfer *t)
 {
-    /* Only a stray answer: read anew, the other version would look whole. */
-    if (easy_reused(t->now.easy) && doubtful(t, "another version of the object"))
+    if (doubtful(t, "another version of the object"))
         return false;
     transfer_fault(
         t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
@@ -101,6 +100,9 @@ static void note_ignored_range(struct transfer *t)
 
 static bool make_room(struct transfer *t, uint64_t size)
 {
+    if (t->object.place && t->object.room == size)
+        return true;
+    t->object.room = size;
     t->object.place = t->ask.room(t->ask.room_arg, size);
     if (t->object.place || !size)
         return true;
@@ -158,7 +160,7 @@ static bool content_head(struct transfer *t)
     t->now.mode = t->now.reply.status == 416 ? BODY_ERROR : BODY_KEEP;
     if (t->object.sized)
         return true;
-    t->object.sized = true;
+    t->object.sized = t->object.seen = true;
     t->object.first = s->first;
     t->object.size = t->object.share = s->take;
     t->object.total = s->total;
@@ -267,7 +269,7 @@ static void spool_end(struct transfer *t)
     t->object.total = t->object.size = t->object.got = body->size;
     if (!t->object.sized && !make_room(t, body->size))
         return;
-    t->object.sized = true;
+    t->object.sized = t->object.seen = true;
     if (body->size)
         memcpy(t->object.place, body->data, body->size);
     delivered(t);

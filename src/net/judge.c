@@ -53,7 +53,7 @@ void judge_status(struct transfer *t)
     if (verdict == NET_AGAIN && retry_again_left(&t->retry)) {
         say_status(t, OUTCOME_RETRY, CAUSE_AGAIN, &say);
     } else if (verdict == NET_ABSENT) {
-        if (t->object.sized || body_pinned(t, &pin))
+        if (t->object.seen || body_pinned(t, &pin))
             transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
                            "the object disappeared while the archive was being read (status %d)",
                            r->status);

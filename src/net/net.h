@@ -62,7 +62,7 @@ struct net_try {
     const char *query; /* not an object but its container is asked, as for a listing; or NULL */
     const char *body;  /* of a POST or PUT */
     size_t body_size;
-    uint32_t number; /* from 0 */
+    uint32_t number;              /* from 0 */
     const char *range, *if_match; /* the headers that the room adds, or NULL */
 };
 struct net_wire {
@@ -137,7 +137,9 @@ struct net_get {
     const char *body;   /* of a POST or PUT; copied */
     size_t body_size;
     struct want want;
-    /* The place for `size` bytes, asked for once, when the size is known; NULL: HR_ENOMEM. */
+    /* The place for `size` bytes, asked for when the size is known; NULL: HR_ENOMEM. Asked for
+     * again, and the place before it forgotten, where that answer did not last and the next one has
+     * another size. */
     void *(*room)(void *arg, uint64_t size);
     void *room_arg;
     void (*done)(void *arg,

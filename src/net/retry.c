@@ -98,6 +98,8 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
     }
     if (!r->failures++)
         r->since_ns = now_ns;
+    if (c != CAUSE_WRONG) /* only a lie that is repeated at once is meant */
+        r->wrong = 0;
     if (r->failures > p->max_retries || (c == CAUSE_WRONG && r->wrong++ >= WRONG_MAX) ||
         (c == CAUSE_CONNECT && !answered && r->failures > UNANSWERED_MAX))
         return stop;

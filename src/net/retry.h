@@ -44,7 +44,7 @@ uint64_t bucket_take(struct bucket *b, uint64_t now_ns);
 struct retry {
     uint32_t failures; /* counted ones since the last real progress */
     uint32_t stale;    /* uncounted ones */
-    uint32_t wrong;
+    uint32_t wrong;    /* in a row */
     uint32_t again;    /* uncounted too */
     uint64_t since_ns; /* first of the failures */
 };

@@ -111,6 +111,8 @@ static void keep_or_drop(struct transfer *t)
         t->object.got = 0; /* nothing a rest could be joined to safely */
     if (t->split && t->object.no_resume)
         split_undo(t);
+    if (!t->object.got && !t->split && !t->parent)
+        t->object.sized = false; /* of what is not kept nothing is believed either */
 }
 
 static void try_again(struct transfer *t)

@@ -84,9 +84,11 @@ struct transfer {
     bool fresh;         /* next try on a new connection */
     struct {            /* what is known of the object and kept of it */
         bool sized, no_resume;
+        bool seen; /* a reply was taken for it */
         uint64_t first, size, total;
         uint64_t got, share; /* share: how much of it is this transfer's own: split.h */
         char *place;
+        uint64_t room; /* the size that `place` was asked for */
         uint64_t etag_hash;
         char etag[REPLY_ETAG_MAX]; /* strong, else "" */
     } object;

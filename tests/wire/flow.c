@@ -14,7 +14,7 @@ static struct store *open_at(struct net *net, int port, const char *how,
     char url[256];
     struct store *s = NULL;
     struct hr_error e = {0};
-    struct store_env env = {net, policy};
+    struct store_env env = {.net = net, .policy = policy};
     snprintf(url, sizeof url, "http://127.0.0.1:%d/%s", port, how);
     if (!check(store_open_with(url, NULL, &env, &s, &e) == 0))
         printf("# %s\n", e.text);

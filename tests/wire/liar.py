@@ -22,6 +22,7 @@ Prints its port and serves until standard input closes. The first part of a path
     liarrange   206 whose Content-Range is right and whose Content-Length is not
     surplus     more bytes than announced (`late` ms after)   nolength  ended by close
     chunked     honest, chunked                               gzip      claims Content-Encoding
+    page        200 of another kind: announces `claim` bytes, sends `at`, closes; etag=strong|none
     stale       answers once per connection, then closes it at the next request
     junk        not HTTP
     change      version 1 for `n` requests, then version 2; at=B also cuts those `n` bodies
@@ -296,6 +297,12 @@ class Connection(threading.Thread):
 
     def do_stale(self, request, a, nth):
         return self.do_ok(request, a, nth) if not self.served else self.rst()
+
+    def do_page(self, request, a, nth):
+        fields = [("ETag", '"page"')] if a.get("etag") == "strong" else []
+        page = b"<html>%s</html>" % (b"log in " * 1000)
+        self.sock.sendall(head(200, fields + [("Content-Length", a["claim"])]) + page[: int(a["at"])])
+        return False
 
     def do_junk(self, request, a, nth):
         self.sock.sendall(b"\x16\x03\x01 this is not HTTP at all\r\n\r\n")

@@ -54,7 +54,7 @@ static struct store *open_host(const char *host, const char *how, const struct n
     char url[256];
     struct store *s = NULL;
     struct hr_error e = {0};
-    struct store_env env = {NULL, policy};
+    struct store_env env = {.policy = policy};
     snprintf(url, sizeof url, "http://%s:%d/%s", host, liar.port, how);
     if (!check(store_open_with(url, NULL, &env, &s, &e) == 0))
         printf("# %s\n", e.text);

@@ -85,6 +85,16 @@ static void wrong_replies_get_one_more_try(void)
     check(!next(&r, CAUSE_WRONG, -1, 1, 0).again);
 }
 
+static void only_wrong_replies_in_a_row_count(void)
+{
+    struct retry r = {0};
+    check(next(&r, CAUSE_WRONG, -1, 1, 0).again);
+    check(next(&r, CAUSE_CUT, -1, 1, 0).again);
+    check(next(&r, CAUSE_WRONG, -1, 1, 0).again);
+    check(next(&r, CAUSE_STALE, -1, 1, 0).again); /* says nothing */
+    check(!next(&r, CAUSE_WRONG, -1, 1, 0).again);
+}
+
 static void a_host_that_never_answered_is_tried_three_times_more(void)
 {
     struct retry r = {0};
@@ -139,6 +149,7 @@ int main(void)
     RUN(retry_after_is_a_capped_floor);
     RUN(a_stale_connection_costs_nothing_three_times);
     RUN(wrong_replies_get_one_more_try);
+    RUN(only_wrong_replies_in_a_row_count);
     RUN(a_host_that_never_answered_is_tried_three_times_more);
     RUN(the_bucket_bounds_a_storm_and_delays_instead_of_failing);
     RUN(only_temporary_statuses_are_tried_again);
