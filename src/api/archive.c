@@ -128,8 +128,9 @@ static int open_store(struct hr_archive *a, const char *url, const char *options
                       struct hr_error *e)
 {
     struct store_env env = {0};
-    if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+    if (!store_url_is_remote(url))
         return store_open(url, options, &a->store, e);
+    TRY(runtime_shared(&env.shared, e));
     TRY(runtime_net(&env.net, e));
     a->remote = true;
     return store_open_with(url, options, &env, &a->store, e);

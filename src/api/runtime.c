@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "net/net.h"
+#include "store/shared.h"
 
 #define LOG_LINES 256
 #define LOG_BYTES 640
@@ -25,6 +26,7 @@ static struct {
     int workers_wanted, net_wanted, io_wanted;
     struct workers *workers;
     struct net *net;
+    struct store_shared *shared;
     unsigned worker_users, net_users;
     bool debug;           /* written while there is no network thread */
     struct log_line *log; /* a ring of LOG_LINES, made at the first line */
@@ -47,6 +49,7 @@ static void in_child(void)
 {
     runtime.workers = NULL;
     runtime.net = NULL;
+    runtime.shared = NULL;
     runtime.worker_users = runtime.net_users = 0;
     runtime.log_n = runtime.log_lost = 0;
     __atomic_add_fetch(&runtime.process, 1, __ATOMIC_RELAXED);
@@ -194,6 +197,17 @@ void runtime_net_done(void)
     }
     pthread_mutex_unlock(&runtime.mutex);
     net_unref(last);
+}
+
+int runtime_shared(struct store_shared **out, struct hr_error *e)
+{
+    runtime_process();
+    pthread_mutex_lock(&runtime.mutex);
+    if (!runtime.shared)
+        runtime.shared = shared_new(e);
+    *out = runtime.shared;
+    pthread_mutex_unlock(&runtime.mutex);
+    return *out ? 0 : HR_ENOMEM;
 }
 
 /* ---- log lines ------------------------------------------------------------------------------- */

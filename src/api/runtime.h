@@ -19,6 +19,9 @@ void runtime_workers_done(void);
 /* The shared network threads, likewise. */
 int runtime_net(struct net **out, struct hr_error *e);
 void runtime_net_done(void);
+/* What stores learn once for all (store/shared.h): kept while the process lives, not counted. */
+struct store_shared;
+int runtime_shared(struct store_shared **out, struct hr_error *e);
 
 void runtime_log(int level, const char *text);
 

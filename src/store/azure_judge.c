@@ -106,9 +106,21 @@ static bool learns_time(struct azure_store *s, const struct answer *a)
     return true;
 }
 
+/* A private container is hidden from anonymous requests in many words: 401, 403, 404
+ * ResourceNotFound, 409 PublicAccessNotPermitted. */
+static bool refuses_anonymous(const struct answer *a)
+{
+    int status = a->reply->head->status;
+    return a->mark.kind == AZURE_ANONYMOUS &&
+           (status == 401 || status == 403 || is(a, "ResourceNotFound") ||
+            is(a, "PublicAccessNotPermitted"));
+}
+
 static bool learns_token(struct azure_store *s, const struct answer *a)
 {
     int status = a->reply->head->status;
+    if (refuses_anonymous(a) && remote_denied(&s->remote, s->cred, a->mark.generation))
+        return true;
     return s->cred && a->mark.kind == AZURE_BEARER &&
            (status == 401 || (status == 403 && is(a, "AuthenticationFailed"))) &&
            cred_refused(s->cred, a->mark.generation);
@@ -234,9 +246,7 @@ static const char *hint_of(struct azure_store *s, const struct answer *a)
         {"UnsupportedHeader", "the service does not take a header of this request"},
     };
     int status = a->reply->head->status;
-    bool anonymous = a->mark.kind == AZURE_ANONYMOUS;
-    if (anonymous && (status == 401 || status == 403 || is(a, "ResourceNotFound") ||
-                      is(a, "PublicAccessNotPermitted"))) {
+    if (refuses_anonymous(a)) {
         const char *hint = anonymous_hint(s);
         if (hint)
             return hint;

@@ -165,6 +165,7 @@ static void release(void *arg)
 {
     struct aws *a = arg;
     meta_free(a->meta);
+    shared_unref(a->shared);
     cred_value_clear(&a->given);
     aws_user_dispose(&a->user);
     mem_free(a);
@@ -191,6 +192,9 @@ static int init(struct aws *a, const struct aws_config *c, struct hr_error *e)
         return error_nomem(e, a->user.arena.total, "a credential");
     if (c->id)
         return 0;
+    a->shared = c->shared ? shared_ref(c->shared) : shared_new(e);
+    if (!a->shared)
+        return HR_ENOMEM;
     const struct meta_config meta = {.net = c->net, .policy = c->policy, .ca_file = c->ca_file};
     return meta_new(&meta, &a->meta, e);
 }
@@ -212,6 +216,7 @@ int cred_aws_new(const struct aws_config *c, struct cred **out, struct hr_error 
         .ready_arg = c->ready_arg,
         .what = c->what,
         .anonymous = c->anonymous,
+        .n_late = c->late_machine && !c->id ? 1 : 0, /* the instance, which stands last */
         .log = c->log,
         .log_arg = c->log_arg,
     };

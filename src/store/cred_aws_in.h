@@ -58,7 +58,8 @@ struct aws {
     const char *region;      /* NULL: unknown */
     struct meta *meta;
     _Atomic bool stopped;
-    int64_t no_instance_until; /* monotonic ms: the instance service was not there a moment ago */
+    struct store_shared *shared;
+    uint64_t seen_container, seen_instance; /* of shared_ask */
     struct cred_provider chain[8];
     size_t n;
 };

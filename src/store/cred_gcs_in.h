@@ -15,9 +15,10 @@ struct gcs {
     struct cred_value given; /* HMAC keys or a token */
     char *text;              /* JSON given in the options; wiped */
     const char *file;
-    struct meta *meta;         /* NULL where nothing is asked */
-    bool has_metadata;         /* it has given a token: later it may fail, but is not absent */
-    int64_t no_metadata_until; /* monotonic ms: it was not there a moment ago */
+    struct meta *meta; /* NULL where nothing is asked */
+    bool has_metadata; /* it has given a token: later it may fail, but is not absent */
+    struct store_shared *shared;
+    uint64_t seen; /* of shared_ask */
     struct cred_provider chain[3];
     size_t n;
 };

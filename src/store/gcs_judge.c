@@ -124,7 +124,10 @@ static bool is_absent(const struct gcs_store *s, const struct answer *a)
 
 static bool learns_credential(struct gcs_store *s, const struct answer *a)
 {
-    return s->cred && a->reply->head->status == 401 && cred_refused(s->cred, a->mark.generation);
+    int status = a->reply->head->status;
+    if ((status == 401 || status == 403) && remote_denied(&s->remote, s->cred, a->mark.generation))
+        return true;
+    return s->cred && status == 401 && cred_refused(s->cred, a->mark.generation);
 }
 
 /* ---- what it says ---------------------------------------------------------------------------- */

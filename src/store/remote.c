@@ -4,7 +4,9 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "net/stats.h"
+#include "store/cred.h"
 #include "store/key.h"
+#include "store/shared.h"
 
 struct remote_read { /* carries the store's callback through the net's */
     store_done done;
@@ -171,6 +173,20 @@ const struct store_ops remote_ops = {
     .cancel = remote_cancel,
     .stats = remote_stats,
 };
+
+bool remote_refused_before(const struct remote *r)
+{
+    char yes[8];
+    return shared_noted(r->shared, "private", r->place, yes, sizeof yes);
+}
+
+bool remote_denied(struct remote *r, struct cred *cred, uint64_t generation)
+{
+    if (!cred || !cred_denied(cred, generation))
+        return false;
+    shared_note(r->shared, "private", r->place, "yes");
+    return true;
+}
 
 int remote_open(struct remote *r, struct net *net, const struct net_config *c, const char *url,
                 struct hr_error *e)

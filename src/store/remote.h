@@ -9,7 +9,9 @@
 struct remote {
     struct store base;
     struct net_client *client;
-    bool refuse_dots; /* the server resolves "." and ".." in paths */
+    struct store_shared *shared; /* store_env's; NULL: none. The store gives it back */
+    const char *place;           /* of what is shared: server and bucket, in the store's arena */
+    bool refuse_dots;            /* the server resolves "." and ".." in paths */
     int (*list)(struct remote *r, const char *prefix, char **names, size_t *size,
                 struct hr_error *e); /* store_list; NULL: this kind of server has no listings */
 };
@@ -20,6 +22,12 @@ extern const struct store_ops remote_ops;
 struct buf;
 int remote_ask(struct remote *r, const char *name, const char *query, struct buf *body,
                struct hr_error *e);
+
+/* Anonymous requests to this place were refused before: no use in trying them first. */
+bool remote_refused_before(const struct remote *r);
+/* An anonymous request was refused: true: there may be a credential after all, ask again. */
+struct cred;
+bool remote_denied(struct remote *r, struct cred *cred, uint64_t generation);
 
 /* `net` NULL: network threads of its own. `url` is for people and lives as long as the store. */
 int remote_open(struct remote *r, struct net *net, const struct net_config *c, const char *url,

@@ -48,6 +48,7 @@ int s3_move(struct s3_store *s, const char *region, size_t n, struct hr_error *e
     int rc = there ? 0 : add_address(s, name, e);
     pthread_mutex_unlock(&s->shared.lock);
     if (rc == 0 && !there) {
+        shared_note(s->remote.shared, "region", s->remote.place, name);
         snprintf(text, sizeof text, "s3://%s is in region %s", s->place.bucket, name);
         net_say(s->net, 10, text);
     }
@@ -163,6 +164,7 @@ static void release(void *arg)
     struct s3_store *s = arg;
     struct s3_at *at = atomic_load(&s->shared.at);
     cred_close(s->cred);
+    shared_unref(s->remote.shared);
     while (at) {
         struct s3_at *older = at->older;
         s3_address_dispose(&at->address);
@@ -262,6 +264,8 @@ static int open_cred(struct s3_store *s, struct net *net, struct hr_error *e)
         .profile = o->profile,
         .region = o->region,
         .anonymous = o->anonymous == MAYBE_UNSAID,
+        .late_machine = o->requester_pays != MAYBE_YES && !remote_refused_before(&s->remote),
+        .shared = s->remote.shared,
         .what = s->shown,
         .net = net,
         .policy = &o->remote.policy,
@@ -295,6 +299,7 @@ static int find_place(struct s3_store *s, struct hr_error *e)
 {
     const struct s3_options *o = &s->options;
     const char *region = o->region ? o->region : SOMEWHERE, *named = NULL;
+    char known[64];
     size_t n = 0;
     s->place.endpoint = o->endpoint;
     if (o->endpoint && is_of_aws(o->endpoint, &named, &n)) {
@@ -302,6 +307,12 @@ static int find_place(struct s3_store *s, struct hr_error *e)
         if (named && !(region = arena_strndup(&s->arena, named, n)))
             return error_nomem(e, n, "a region");
     }
+    s->remote.place = arena_printf(&s->arena, "s3 %s %s",
+                                   s->place.endpoint ? s->place.endpoint : "", s->place.bucket);
+    if (!s->remote.place)
+        return error_nomem(e, s->arena.total, "a region");
+    if (shared_noted(s->remote.shared, "region", s->remote.place, known, sizeof known))
+        region = known;
     s->place.style = o->style;
     s->place.scheme = o->use_ssl == MAYBE_NO ? "http" : "https";
     int rc = add_address(s, region, e);
@@ -339,6 +350,7 @@ int s3_store_open(const char *url, const char *options, const struct store_env *
     buf_init(&s->path);
     sign_v4_key_init(&s->key);
     pthread_mutex_init(&s->shared.lock, NULL);
+    s->remote.shared = env->shared ? shared_ref(env->shared) : NULL;
     struct net *net = env->net ? net_ref(env->net) : net_new(&(struct net_options){0}, e);
     int rc = net ? open_store(s, url, options, env, net, e) : HR_ENOMEM;
     net_unref(net);

@@ -55,6 +55,12 @@ static int open_file_url(const char *url, const char *options, struct store **ou
     return rc;
 }
 
+bool store_url_is_remote(const char *url)
+{
+    size_t n = scheme_size(url);
+    return n && !IS("file", "memory");
+}
+
 int store_open_with(const char *url, const char *options, const struct store_env *env,
                     struct store **out, struct hr_error *e)
 {

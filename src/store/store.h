@@ -45,12 +45,15 @@ int store_open(const char *url, const char *options_json, struct store **out, st
  * NET_POLICY; tests shrink them). */
 struct net;
 struct net_policy;
+struct store_shared;
 struct store_env {
     struct net *net;
     const struct net_policy *policy;
+    struct store_shared *shared; /* what stores learn once for all; a reference is taken */
 };
 int store_open_with(const char *url, const char *options_json, const struct store_env *env,
                     struct store **out, struct hr_error *e);
+bool store_url_is_remote(const char *url); /* its store asks the network: worth a store_env */
 struct store *store_ref(struct store *s);
 /* The last one closes: open reads end with HR_ECLOSED, within 100 ms. No lock may be held that
  * their `done` takes, and without a shared net (store_env) the store's network thread is joined. */

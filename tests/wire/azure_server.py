@@ -27,7 +27,7 @@ and its name says how it behaves:
     list-names       names that XML cannot hold, two pages
 
 /_count/CONTAINER, /_tokens: how many requests, how many tokens there have been. /login/TENANT/oauth2/v2.0/token,
-/metadata/identity/oauth2/token, /app/token, /ml/token: tokens; the identity is in the client's name.
+/metadata/identity/oauth2/token, /app/token, /ml/token: tokens; the identity is in the client's name. /_silence/…: no answer.
 """
 
 import base64
@@ -434,6 +434,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.tokens()
         if path.startswith("/_count/") or path == "/_tokens":
             return self.reply(200, str(counts.get(path.removeprefix("/_count/").lstrip("/"), 0)))
+        if path.startswith("/_silence"):
+            return time.sleep(3)
         if path.startswith("/_sas/"):
             _, _, container, minutes, sp = path.split("/")
             return self.reply(200, make_sas(container, float(minutes), sp))

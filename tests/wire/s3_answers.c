@@ -2,6 +2,7 @@
  * (s3_mock.py). The store must end with the bytes, with "missing" where that is certain, or with
  * one error that says what to do; and never with a wrong one of these. */
 #include "base/mem.h"
+#include "store/shared.h"
 #include "wire/wire.h"
 
 static struct server mock;
@@ -96,6 +97,25 @@ static void the_region_is_learnt_from_every_kind_of_answer(void)
     for (size_t i = 0; i < sizeof buckets / sizeof *buckets; i++)
         expect_hello(buckets[i], KEYS, !strcmp(buckets[i], "moved-head") ? 3 : 2);
     expect_hello("moved-301", KEYS ", \"region\": \"eu-west-3\"", 1);
+}
+
+static void a_region_is_learnt_once_for_all_stores(void)
+{
+    char url[64], options[512];
+    struct store_shared *shared = shared_new(NULL);
+    struct store_env env = {NULL, &quick, shared};
+    unsigned long before = requests_of("moved-301");
+    for (int i = 0; i < 10; i++) {
+        struct store *s = NULL;
+        snprintf(url, sizeof url, "s3://moved-301/p%d", i);
+        snprintf(options, sizeof options, "{\"endpoint_url\": \"http://127.0.0.1:%d\", " KEYS "}",
+                 mock.port);
+        check_eq(store_open_with(url, options, &env, &s, NULL), 0);
+        check_eq(read_all(s, "none").r.rc, STORE_MISSING);
+        store_unref(s);
+    }
+    check_eq(requests_of("moved-301") - before, 11);
+    shared_unref(shared);
 }
 
 static void regions_that_change_or_make_no_sense_are_errors(void)
@@ -390,6 +410,7 @@ int main(int argc, char **argv)
     if (argc < 2 || !server_start(&mock, argv[1]))
         return 77;
     RUN(signed_requests_are_answered);
+    RUN(a_region_is_learnt_once_for_all_stores);
     RUN(the_region_is_learnt_from_every_kind_of_answer);
     RUN(regions_that_change_or_make_no_sense_are_errors);
     RUN(a_wrong_clock_is_corrected_once);
