@@ -52,8 +52,10 @@ static int store_failed(const struct hr_error *why, struct hr_error *e)
     return why->code;
 }
 
+/* Who may read objects and not list them is told 403 where there is none. Looking for a node means to ask for documents that
+ * are not there; so the refusal counts, as *denied, only if no other document is found. */
 static int fetch_document(struct hr_archive *a, const struct need *need, struct document *d,
-                          struct answer *answer, struct hr_error *e)
+                          struct answer *answer, struct hr_error *denied, struct hr_error *e)
 {
     const struct store_sink sink = {document_room, d};
     struct store_range range = {need->kind == NEED_RANGE ? need->offset : 0,
@@ -61,7 +63,10 @@ static int fetch_document(struct hr_archive *a, const struct need *need, struct 
     struct store_result result = {0};
     int rc = store_read(a->store, need->key, range, &sink, &result);
     *answer = (struct answer){.kind = ANSWER_BYTES, .data = d->data, .size = result.size};
-    if (rc == STORE_MISSING)
+    bool passed_over = rc < 0 && result.denied && need->alternative;
+    if (passed_over && !denied->code)
+        *denied = result.error;
+    if (rc == STORE_MISSING || passed_over)
         answer->kind = ANSWER_MISSING;
     else if (d->size > READER_MAX_DOCUMENT)
         answer->size = d->size;
@@ -93,8 +98,7 @@ static int reader_error(const struct hr_archive *a, int rc, struct hr_error *e)
     return error_context(e, rc, "%s", store_url(a->store));
 }
 
-/* Run a round of the reader to its end. */
-static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
+static int run_round_locked(struct hr_archive *a, struct hr_error *denied, struct hr_error *e)
 {
     for (;;) {
         struct need need;
@@ -103,12 +107,24 @@ static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
         int rc = reader_step(a->locked.reader, &need, e);
         if (rc != READER_NEED)
             return rc < 0 ? reader_error(a, rc, e) : rc;
-        rc = (need.kind == NEED_LIST ? fetch_list : fetch_document)(a, &need, &d, &answer, e);
+        rc = need.kind == NEED_LIST ? fetch_list(a, &need, &d, &answer, e)
+                                    : fetch_document(a, &need, &d, &answer, denied, e);
         if (rc >= 0 && (rc = reader_feed(a->locked.reader, &answer, e)) < 0)
             rc = reader_error(a, rc, e);
         mem_free(d.data);
         TRY(rc);
     }
+}
+
+/* Run a round of the reader to its end. What was not found where something was refused may well be there: `wanted`, one
+ * array was looked for; without, the whole, which is then as incomplete as without listings. */
+static int finish_round_locked(struct hr_archive *a, bool wanted, struct hr_error *e)
+{
+    struct hr_error denied = {0};
+    int rc = run_round_locked(a, &denied, e);
+    if (denied.code && (rc == HR_ENOENT || (rc >= 0 && wanted && !reader_wanted(a->locked.reader))))
+        return store_failed(&denied, e);
+    return rc;
 }
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
@@ -155,7 +171,7 @@ static int archive_begin(struct hr_archive *a, int rc, struct hr_archive **out, 
     if (rc >= 0 && !(a->locked.reader = reader_new(e)))
         rc = HR_ENOMEM;
     if (rc >= 0)
-        rc = finish_round_locked(a, e);
+        rc = finish_round_locked(a, false, e);
     if (rc < 0) {
         free_archive(a);
         return rc;
@@ -212,7 +228,7 @@ static int find(struct hr_archive *a, const char *path,
     TRY(archive_check(a, e));
     pthread_mutex_lock(&a->locked.mutex);
     int rc = search(a->locked.reader, path, e);
-    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, e);
+    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, true, e);
     *out = rc < 0 ? NULL : reader_wanted(a->locked.reader);
     pthread_mutex_unlock(&a->locked.mutex);
     return rc;
@@ -261,7 +277,7 @@ int archive_walk(struct hr_archive *a,
     TRY(archive_check(a, e));
     pthread_mutex_lock(&a->locked.mutex);
     int rc = reader_walk(a->locked.reader, e);
-    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, e);
+    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, false, e);
     if (rc >= 0)
         rc = report(a->locked.reader, arg, e);
     pthread_mutex_unlock(&a->locked.mutex);

@@ -38,6 +38,7 @@ void reader_free(struct reader *r)
         return;
     nodes_dispose(&r->nodes);
     buf_dispose(&r->key);
+    mem_free(r->guesses);
     mem_free(r->stack);
     mem_free(r);
 }
@@ -68,6 +69,7 @@ void reader_forget_round(struct reader *r)
 {
     r->n = 0;
     r->sought = 0;
+    r->n_guesses = 0;
     r->walking = false;
     r->want = (struct want){0};
 }
@@ -141,32 +143,6 @@ static int push_folders(struct reader *r, const struct task *t, const struct ans
     return rc;
 }
 
-/* OME-Zarr names its images: `multiscales[].datasets[].path` and the list of `labels` (0.4 at the top, 0.5 under "ome").
- * The public ones lie in buckets that cannot be listed. */
-static int push_ome(struct reader *r, const struct task *t, const struct json *attributes,
-                    struct hr_error *e)
-{
-    const struct json *ome = json_get(attributes, "ome") ? json_get(attributes, "ome") : attributes;
-    const struct json *scales = json_get(ome, "multiscales"), *labels = json_get(ome, "labels");
-    for (uint32_t i = 0; json_is(labels, JSON_ARRAY) && i < labels->size; i++) {
-        const char *name = json_str(&labels->items[i]);
-        if (name)
-            TRY(push_child(r, t->path, name, strlen(name), t->depth + 1, true, e));
-    }
-    if (!json_is(scales, JSON_ARRAY))
-        return 0;
-    TRY(push_child(r, t->path, "labels", 6, t->depth + 1, true, e));
-    for (uint32_t i = 0; i < scales->size; i++) {
-        const struct json *sets = json_get(&scales->items[i], "datasets");
-        for (uint32_t k = json_is(sets, JSON_ARRAY) ? sets->size : 0; k > 0; k--) {
-            const char *name = json_str(json_get(&sets->items[k - 1], "path"));
-            if (name)
-                TRY(push_child(r, t->path, name, strlen(name), t->depth + 1, true, e));
-        }
-    }
-    return 0;
-}
-
 /* ---- answers --------------------------------------------------------------------------------------------------- */
 
 static void pop(struct reader *r)
@@ -181,6 +157,24 @@ static void after_group(struct reader *r, struct task *t)
         t->phase = LIST_CHILDREN;
     else
         pop(r);
+}
+
+/* An array has been read: done, but where nothing can be listed it names others. */
+static int after_array(struct reader *r, const struct task *t, struct hr_error *e)
+{
+    const struct array *x = nodes_array(&r->nodes, t->path);
+    bool names = t->walk && r->cannot_list && x;
+    int depth = t->depth;
+    pop(r);
+    return names ? probe_companions(r, x, depth - 1, e) : 0;
+}
+
+static int after_node(struct reader *r, struct task *t, struct hr_error *e)
+{
+    if (!nodes_group(&r->nodes, t->path))
+        return after_array(r, t, e);
+    after_group(r, t);
+    return 0;
 }
 
 static int set_root(struct reader *r, const struct task *t, int format, struct hr_error *e)
@@ -206,11 +200,7 @@ static int feed_v3(struct reader *r, struct task *t, const struct json *doc, con
         r->consolidated = true;
         TRY(nodes_consolidated_v3(&r->nodes, inline_nodes, e));
     }
-    if (nodes_group(&r->nodes, t->path))
-        after_group(r, t);
-    else
-        pop(r);
-    return 0;
+    return after_node(r, t, e);
 }
 
 static int feed_consolidated(struct reader *r, struct task *t, const struct json *doc,
@@ -240,11 +230,7 @@ static int feed_v2(struct reader *r, struct task *t, const struct json *zattrs, 
     TRY((is_array ? nodes_add_array_v2 : nodes_add_group_v2)(&r->nodes, t->path, t->doc, zattrs,
                                                              own, e));
     TRY(set_root(r, t, 2, e));
-    if (nodes_group(&r->nodes, t->path))
-        after_group(r, t);
-    else
-        pop(r);
-    return 0;
+    return after_node(r, t, e);
 }
 
 static int feed_document(struct reader *r, struct task *t, const struct json *doc,
@@ -269,6 +255,8 @@ static int feed_document(struct reader *r, struct task *t, const struct json *do
 static bool next_phase(struct reader *r, struct task *t)
 {
     bool root = !*t->path && !r->ready;
+    if (t->guess)
+        return false;
     switch (t->phase) {
     case SEEK_V3:
         t->phase = root ? SEEK_CONSOLIDATED : SEEK_ARRAY;
@@ -298,13 +286,12 @@ static int feed_missing(struct reader *r, struct task *t, struct hr_error *e)
 static int feed_list(struct reader *r, const struct answer *answer, struct hr_error *e)
 {
     struct task t = r->stack[r->n - 1];
-    const struct group *g = nodes_group(&r->nodes, t.path);
     const char **names;
     size_t n;
     pop(r);
     r->cannot_list |= answer->kind == ANSWER_UNSUPPORTED;
     if (t.phase == LIST_CHILDREN && answer->kind == ANSWER_UNSUPPORTED)
-        return g ? push_ome(r, &t, g->attributes, e) : 0;
+        return probe_children(r, &t, e);
     if (answer->kind != ANSWER_BYTES)
         return 0;
     if (t.phase != LIST_NAMES)
@@ -380,7 +367,8 @@ static int show_need(struct reader *r, const struct task *t, struct need *need, 
     if (r->key.failed)
         return error_nomem(e, strlen(t->path), "a key");
     *need = (struct need){.kind = list ? NEED_LIST : NEED_OBJECT,
-                          .key = r->key.data ? r->key.data : ""};
+                          .key = r->key.data ? r->key.data : "",
+                          .alternative = !list && t->phase != SEEK_ARRAY_ATTRS};
     return READER_NEED;
 }
 
@@ -402,7 +390,10 @@ static int finish_round(struct reader *r, struct hr_error *e)
     if (r->rootless && !r->nodes.n_arrays && !r->nodes.n_groups)
         return error_set(
             e, HR_ENOENT,
-            "no Zarr archive here: neither zarr.json, .zmetadata, .zarray nor .zgroup exists");
+            "no Zarr archive here: neither zarr.json, .zmetadata, .zarray nor .zgroup exists%s",
+            r->cannot_list ? "; what may lie below cannot be listed: give the path of an archive, "
+                             "a group or an array"
+                           : "");
     r->ready = true;
     r->walked |= r->walking;
     return READER_READY;

@@ -21,6 +21,7 @@ struct need {
     enum need_kind kind;
     const char *key; /* relative to the store's root, '/'-separated, "" never for objects */
     int64_t offset, length;
+    bool alternative; /* may be refused, as if it were not there: others describe the node, too */
 };
 enum answer_kind { ANSWER_BYTES, ANSWER_MISSING, ANSWER_UNSUPPORTED /* the store cannot list */ };
 struct answer {
@@ -91,7 +92,7 @@ int reader_try(struct reader *r, const char *path, struct hr_error *e);
 const struct array *
 reader_wanted(const struct reader *r); /* what the last such round found, or NULL */
 /* Likewise, the whole hierarchy (inspect, reports). A store that cannot list gives what can be known without: what was
- * asked for so far, and the images that OME metadata names. */
+ * asked for so far, and what attributes and dimensions name (probe.c). */
 int reader_walk(struct reader *r, struct hr_error *e);
 /* What is known so far: the lists, not what they point to, change with the next round. Arrays return how many. */
 int reader_arrays(const struct reader *r, const struct array *const **arrays);

@@ -63,7 +63,8 @@ void transfer_finish(struct transfer *t, const struct net_result *r)
 
 void transfer_fail(struct transfer *t, int code, bool retryable, const char *text)
 {
-    struct net_result r = {.rc = code, .object_size = t->object.total};
+    struct net_result r = {
+        .rc = code, .object_size = t->object.total, .status = t->now.reply.status};
     char name[320], tried[64] = "";
     transfer_name(t, name, sizeof name);
     if (t->tries > 1) {

@@ -21,8 +21,11 @@ static struct remote *remote(struct store *s)
 static void read_done(void *arg, const struct net_result *n)
 {
     struct remote_read *read = arg;
-    struct store_result r = {
-        .rc = n->rc, .size = n->size, .object_size = n->object_size, .error = n->error};
+    struct store_result r = {.rc = n->rc,
+                             .size = n->size,
+                             .object_size = n->object_size,
+                             .denied = n->rc < 0 && (n->status == 401 || n->status == 403),
+                             .error = n->error};
     store_done done = read->done;
     void *done_arg = read->arg;
     mem_free(read);
