@@ -158,7 +158,8 @@ static void an_address_that_does_not_answer_is_left_alone_after_a_few(void)
 {
     struct net_policy p = quick();
     struct store *s = open_host("many.test", "mute,at=3,size=500", &p);
-    read_many(s, 60, 500);
+    for (int i = 0; i < 20 && stat_of(s, "first_byte") < 3; i++)
+        read_many(s, 60, 500); /* how many connections it takes depends on how fast they are used */
     check_eq(stat_of(s, "rests"), 1);
     uint64_t before = stat_of(s, "first_byte");
     check(before >= 3);
