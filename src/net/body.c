@@ -31,11 +31,11 @@ void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, 
 }
 
 /* An answer that would be an error may be the stray end of another on a kept connection (probe.h),
- * or come from something between us and the store: it counts only when a fresh connection repeats
+ * or come from something between us and the store: it counts only when fresh connections repeat
  * it. The next try then begins anew, since what is kept may as well be the stray. */
-static bool doubtful(struct transfer *t, const char *why)
+bool body_doubtful(struct transfer *t, const char *why)
 {
-    if (!easy_reused(t->now.easy) && t->retry.wrong)
+    if (!retry_wrong_left(&t->retry, &t->lane->client->config.policy))
         return false;
     transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
     return true;
@@ -49,7 +49,7 @@ static bool refuse(struct transfer *t, const char *why)
 
 bool body_changed(struct transfer *t)
 {
-    if (doubtful(t, "another version of the object"))
+    if (body_doubtful(t, "another version of the object"))
         return false;
     transfer_fault(
         t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
@@ -132,7 +132,7 @@ static bool content_head(struct transfer *t)
     case SLICE_SHORT:
         if (t->object.sized)
             return body_changed(t);
-        if (doubtful(t, why))
+        if (body_doubtful(t, why))
             return false;
         t->object.total = t->now.reply.has_total ? t->now.reply.total : 0;
         transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_EDATA,
@@ -140,7 +140,7 @@ static bool content_head(struct transfer *t)
         return false;
     case SLICE_REFUSED:
         if (!t->now.resumed)
-            return doubtful(t, why) ? false : refuse(t, why);
+            return body_doubtful(t, why) ? false : refuse(t, why);
         t->object.no_resume = true; /* it cannot serve the rest: all of it again */
         if (t->parent)
             return refuse(t, why); /* the whole's business */

@@ -65,6 +65,8 @@ void judge_status(struct transfer *t)
     } else if (verdict == NET_TEMPORARY || retry_status(r->status)) {
         say_status(t, OUTCOME_RETRY, CAUSE_SERVER, &say);
     } else if (r->status / 100 == 3 && !say.code[0]) {
+        if (t->now.easy->gets && body_doubtful(t, "a redirect"))
+            return;
         size_t n = 0;
         const char *to = reply_header(r, "location", &n);
         char location[256], shown[256];

@@ -10,7 +10,7 @@
 #define TOKENS_PER_SUCCESS 200u /* … one more per five successes … */
 #define TOKENS_PER_MS      10u  /* … and ten a second */
 #define STALE_MAX          3
-#define WRONG_MAX          1
+#define WRONG_MAX          5 /* one answer in five may be a lie, and an epoch still ends */
 #define UNANSWERED_MAX     3
 #define AGAIN_MAX          2
 
@@ -115,6 +115,11 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
     if ((now_ns - r->since_ns) / 1000000 + delay > p->retry_total_ms)
         return stop;
     return (struct retry_decision){true, delay};
+}
+
+bool retry_wrong_left(const struct retry *r, const struct net_policy *p)
+{
+    return r->wrong < WRONG_MAX && r->failures < p->max_retries;
 }
 
 bool retry_again_left(const struct retry *r)

@@ -60,6 +60,7 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
 /* A try that brought this many bytes is progress: the count and the clock start anew. */
 #define RETRY_PROGRESS_BYTES (256u << 10)
 bool retry_again_left(const struct retry *r); /* may CAUSE_AGAIN be tried once more? */
+bool retry_wrong_left(const struct retry *r, const struct net_policy *p); /* … CAUSE_WRONG? */
 void retry_progress(struct retry *r);
 
 #endif

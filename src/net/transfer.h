@@ -183,7 +183,8 @@ void transfer_name(const struct transfer *t, char *out, size_t n);
 /* body.c; called by libcurl through easy.c: false aborts the try */
 bool body_head(struct transfer *t);
 bool body_bytes(struct transfer *t, const char *data, size_t n);
-void body_end(struct transfer *t, CURLcode code);      /* sets the outcome */
+void body_end(struct transfer *t, CURLcode code);        /* sets the outcome */
+bool body_doubtful(struct transfer *t, const char *why); /* to be repeated: sets the fault */
 bool body_changed(struct transfer *t);                 /* another version: sets the fault; false */
 bool body_pinned(struct transfer *t, struct pin *pin); /* which version is known of its object */
 void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format,
