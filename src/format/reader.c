@@ -320,6 +320,15 @@ static int feed_broken(struct reader *r, struct task *t, int rc, const struct hr
     return 0;
 }
 
+/* Web servers answer with pages, of all statuses. */
+static bool is_markup(const struct answer *answer)
+{
+    const char *p = answer->data, *end = p + answer->size;
+    while (p < end && strchr(" \t\r\n\xef\xbb\xbf", *p) && *p)
+        p++;
+    return p < end && *p == '<';
+}
+
 static int feed_bytes(struct reader *r, const struct answer *answer, struct hr_error *e)
 {
     struct task *t = &r->stack[r->n - 1];
@@ -336,6 +345,12 @@ static int feed_bytes(struct reader *r, const struct answer *answer, struct hr_e
                        error_bytes(most, sizeof most, READER_MAX_DOCUMENT));
     } else {
         rc = json_parse(&r->nodes.arena, answer->data, answer->size, where, &doc, &why);
+        if (rc == HR_EFORMAT && is_markup(answer))
+            rc = error_set(&why, rc,
+                           "%s: a page of HTML or XML instead of metadata: a sign-in page, a "
+                           "proxy's answer, or not "
+                           "the address of an archive",
+                           where);
     }
     return rc < 0 ? feed_broken(r, t, rc, &why, e) : feed_document(r, t, doc, where, e);
 }

@@ -80,6 +80,27 @@ void judge_status(struct transfer *t)
     }
 }
 
+/* A certificate that was not believed: what to do depends on why, which libcurl says in words. */
+static const char *certificate_hint(const char *text)
+{
+    if (strstr(text, "does not match"))
+        return "is this the name that the server is meant to have?";
+    if (strstr(text, "expired") || strstr(text, "not yet valid"))
+        return "the server's certificate is over, or this machine's clock is wrong";
+    return "name the right certificates by the storage option ca_file or SSL_CERT_FILE";
+}
+
+/* No way there: of the server, or of the proxy before it. */
+static const char *connect_hint(const char *text, bool proxied)
+{
+    if (strstr(text, "CONNECT tunnel failed"))
+        return " (the proxy refuses: give its user and password, or leave this host out by "
+               "no_proxy; storage option "
+               "proxy, or https_proxy)";
+    return proxied ? " (through the proxy that the storage option proxy or https_proxy names)"
+                   : "; is a server running there, and no firewall between?";
+}
+
 /* No reply: what libcurl says decides. */
 void judge_silence(struct transfer *t, CURLcode code)
 {
@@ -91,10 +112,10 @@ void judge_silence(struct transfer *t, CURLcode code)
     enum cause c = t->phase == PHASE_CONNECTING && h->knows_sending ? CAUSE_CONNECT
                    : easy_reused(h)                                 ? CAUSE_STALE
                                                                     : CAUSE_RESET;
+    bool proxied = t->lane->client->config.proxy != NULL;
+    bool refused = strstr(text, "CONNECT tunnel failed") != NULL;
     const char *through =
-        c == CAUSE_CONNECT && t->lane->client->config.proxy
-            ? " (through the proxy that the storage option proxy or https_proxy names)"
-            : "";
+        (c == CAUSE_CONNECT && proxied) || refused ? connect_hint(text, proxied) : "";
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
         transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE,
@@ -111,7 +132,8 @@ void judge_silence(struct transfer *t, CURLcode code)
         break;
     case CURLE_COULDNT_CONNECT:
     case CURLE_PROXY:
-        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE, "%s%s", text, through);
+        transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE, "%s%s", text,
+                       connect_hint(text, proxied));
         break;
     case CURLE_OK: /* a reply must have headers */
     case CURLE_OPERATION_TIMEDOUT:
@@ -128,9 +150,8 @@ void judge_silence(struct transfer *t, CURLcode code)
         break;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-        transfer_fault(
-            t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
-            "%s; name the right certificates by the storage option ca_file or SSL_CERT_FILE", text);
+        transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "%s; %s", text,
+                       certificate_hint(text));
         break;
     default:
         transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE, "%s", text);

@@ -204,6 +204,12 @@ static int parse(struct s3_store *s, const char *url, struct hr_error *e)
     while (prefix_size && prefix[prefix_size - 1] == '/')
         prefix_size--;
     url_redact(url, shown, sizeof shown);
+    if (memchr(bucket, '?', n))
+        return error_set(
+            e, HR_EINVAL,
+            "%s: an s3:// URL has no query; what goes with it are storage options, and "
+            "presigned URLs are opened as https://",
+            shown);
     s->place.bucket = mem_strndup(bucket, n);
     s->prefix = mem_strndup(prefix, prefix_size);
     if (!s->place.bucket || !s->prefix)

@@ -193,8 +193,18 @@ static const char *anonymous_hint(struct s3_store *s)
     return made;
 }
 
+/* S3 and its kin say who they are, in a code or a header; a proxy on the way does not. */
+static bool is_of_s3(const struct answer *a)
+{
+    size_t n;
+    return a->code[0] || reply_header(a->reply->head, "x-amz-request-id", &n) ||
+           reply_header(a->reply->head, "x-amz-bucket-region", &n);
+}
+
 static const char *denied_hint(struct s3_store *s, const struct answer *a)
 {
+    if (!is_of_s3(a))
+        return "the answer is not one of S3; check endpoint_url and proxies";
     const char *hint = !a->mark.generation || cred_tried(s->cred) ? anonymous_hint(s) : NULL;
     return hint ? hint
                 : "the keys are wrong here, or lack s3:GetObject, or s3:ListBucket, without which "
@@ -230,7 +240,7 @@ static const char *hint_of(struct s3_store *s, const struct answer *a)
     if (a->reply->head->status == 403)
         return denied_hint(s, a);
     if (a->reply->head->status == 404 && !a->code[0])
-        return "the answer is not one of S3; check endpoint_url";
+        return "the answer is not one of S3; check endpoint_url and proxies";
     return NULL;
 }
 

@@ -36,6 +36,14 @@ static bool is_one_of(const char *s, size_t n, const char *const *names, size_t 
     is_one_of(url, n, (const char *const[]){__VA_ARGS__},                                          \
               sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
+/* "s3:/bucket": too short for a URL, and hardly the name of a directory. */
+static bool one_slash(const char *url)
+{
+    size_t n = strcspn(url, ":");
+    return url[n] && url[n + 1] == '/' &&
+           IS("s3", "gs", "gcs", "az", "abfs", "abfss", "http", "https", "file", "memory");
+}
+
 /* file:///a/b%20c → /a/b c */
 static int open_file_url(const char *url, const char *options, struct store **out,
                          struct hr_error *e)
@@ -82,6 +90,9 @@ int store_open_with(const char *url, const char *options, const struct store_env
     if (n && IS("gs", "gcs"))
         return gcs_store_open(url, options, env, out, e);
     url_redact(url, shown, sizeof shown);
+    if (!n && one_slash(url))
+        return error_set(e, HR_EINVAL, "%s: two slashes stand behind a URL's scheme: %.*s://…",
+                         shown, (int)strcspn(url, ":"), url);
     if (n || strstr(url, "::"))
         return error_set(e, HR_EUNSUPPORTED,
                          "%s: this kind of URL is not read; local directories, file://, http://, "
