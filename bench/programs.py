@@ -102,8 +102,8 @@ def get(*options: object, within: Sequence[str] = ()) -> Result:
     return {"wall": total.pop("seconds"), **total}
 
 
-def obstore(*options: object) -> Result:
-    return run_json([PYTHON_311, "-W", "ignore", HERE / "peers" / "obstore_get.py", *options])
+def obstore(*options: object, within: Sequence[str] = ()) -> Result:
+    return run_json([*within, PYTHON_311, "-W", "ignore", HERE / "peers" / "obstore_get.py", *options])
 
 
 def bridge(*options: object) -> Result:

@@ -80,8 +80,8 @@ class Stores:
             with wan.Wan() as way, nginx.Nginx(DATA, OUT / "nginx", way.server) as server:
                 yield server, way.client
         else:
-            with nginx.Nginx(DATA, OUT / "nginx") as server:
-                yield server, []
+            with wan.Near() as near, nginx.Nginx(DATA, OUT / "nginx", near.within) as server:
+                yield server, near.within
 
     def best(self, tried: tuple[int, ...], run: Callable[[int], Result]) -> int:
         times = 1 if self.bench.quick else 2
@@ -101,13 +101,12 @@ class Stores:
             )  # fmt: skip
         return raw
 
-    def share_bars(self, cell: str, raw: dict[str, list[Result]], note: str) -> None:
-        for name in (STORE, LOADER):
-            if name in raw:
-                share = median(paired(raw, BARE, name, "wall"))
-                self.bench.bar(cell, f"{name}: share of bare GETs", SHARE, True, share, note=note)
+    def share_bar(self, cell: str, raw: dict[str, list[Result]], name: str, note: str) -> None:
+        share = median(paired(raw, BARE, name, "wall")) if name in raw else None
+        note = note if name in raw else self.bench.errors.get((cell, name), "")
+        self.bench.bar(cell, f"{name}: share of bare GETs", SHARE, True, share, note=note)
 
-    def over_obstore(self, cell: str, raw: dict[str, list[Result]], name: str) -> None:
+    def over_obstore(self, cell: str, raw: dict[str, list[Result]], name: str = STORE) -> None:
         """Against whichever way of using it was faster in the same round."""
         ways = [raw[way] for way in WAYS if way in raw]
         if not ways or name not in raw:
@@ -120,16 +119,16 @@ class Stores:
         self.bench.bar(cell, f"{name}: speed over obstore", 1.0, True, speed, "×")
         self.bench.bar(cell, f"{name}: CPU over obstore", 1.0, False, cpu, "×")
 
-    def obstore(self, archive: str, rounds: int, base: str, options: str) -> Runs:
+    def obstore(self, archive: str, rounds: int, base: str, options: str, within: list[str]) -> Runs:
         keys = programs.list_of(archive)
         common = ("--base", base, "--options", options, "--rounds", rounds)
         return {
-            name: partial(programs.obstore, *common, "--way", way, "--in-flight", n, keys)
+            name: partial(programs.obstore, *common, "--way", way, "--in-flight", n, keys, within=within)
             for name, (way, n) in WAYS.items()
         }
 
     def epoch(self, archive: str, url: str, within: list[str]) -> Result:
-        r = programs.loader("headrace", archive, url=url, within=within)
+        r = programs.loader("headrace", archive, "--memory", "256MiB", url=url, within=within)
         return {**r, "gets": r["samples"]}  # a chunk is a sample
 
     # ---- cells -------------------------------------------------------------------------------------------------------
@@ -139,50 +138,50 @@ class Stores:
         with self.served(cell, [f"{STORE}: share of bare GETs"]) as way:
             if not way:
                 return
-            server, _ = way
+            server, within = way
+            get = partial(programs.get, within=within)
             url = server.tls_url if tls else server.url
             rounds = 1 if self.bench.quick else 3
             urls = programs.list_of(archive, url)
             ca = ("--ca", server.certificate) if tls else ()
             common = (*ca, *LARGEST, "--base", f"{url}/{archive}.zarr", "--rounds", rounds)
-            n = self.best(NEAR, lambda n: programs.get(*common, "--in-flight", n, urls))
+            n = self.best(NEAR, lambda n: get(*common, "--in-flight", n, urls))
             runs: Runs = {
-                BARE: partial(programs.get, *common, "--in-flight", n, urls),
-                STORE: partial(programs.get, "--store", "--adapt", *common, "--in-flight", 64, urls),
+                BARE: partial(get, *common, "--in-flight", n, urls),
+                STORE: partial(get, "--store", "--adapt", *common, "--in-flight", 64, urls),
             }
-            if not tls and self.bench.check(cell, ["headrace"], archive, url):
-                runs[LOADER] = partial(self.epoch, archive, url, [])
-                runs |= self.obstore(archive, rounds, f"{url}/{archive}.zarr", "{}")
+            if not tls:
+                programs.loader("headrace", archive, "--check", url=url, within=within)
+                runs[LOADER] = partial(self.epoch, archive, url, within)
+                runs |= self.obstore(archive, rounds, f"{url}/{archive}.zarr", "{}", within)
             raw = self.interleave(cell, runs)
-            self.near_bars(cell, raw, f"{n} transfers at once")
-
-    def near_bars(self, cell: str, raw: dict[str, list[Result]], note: str) -> None:
-        self.share_bars(cell, raw, note)
-        if LOADER in raw:
-            self.over_obstore(cell, raw, STORE)
-            self.over_obstore(cell, raw, LOADER)
+            self.share_bar(cell, raw, STORE, f"{n} transfers at once")
+            if not tls:
+                self.over_obstore(cell, raw)
 
     def signed(self, cell: str, archive: str) -> None:
         """The same objects as s3://: every request is signed, though nginx does not look."""
         with self.served(cell, [f"{STORE}: speed over obstore"]) as way:
             if not way:
                 return
-            server, _ = way
+            server, within = way
+            get = partial(programs.get, within=within)
             url = server.url
             rounds = 1 if self.bench.quick else 3
             urls = programs.list_of(archive, url)
             options = json.dumps({**KEYS, "endpoint_url": url})
+            theirs = json.dumps({**OBSTORE_KEYS, "endpoint": url})
             common = (*LARGEST, "--base", f"{url}/{archive}.zarr", "--rounds", rounds)
-            n = self.best(NEAR, lambda n: programs.get(*common, "--in-flight", n, urls))
+            n = self.best(NEAR, lambda n: get(*common, "--in-flight", n, urls))
             as_s3 = ("--as", f"s3://{archive}.zarr", "--options", options)
             runs: Runs = {
-                BARE: partial(programs.get, *common, "--in-flight", n, urls),
-                STORE: partial(programs.get, "--store", "--adapt", *common, *as_s3, "--in-flight", 64, urls),
-                **self.obstore(archive, rounds, f"s3://{archive}.zarr", json.dumps({**OBSTORE_KEYS, "endpoint": url})),
+                BARE: partial(get, *common, "--in-flight", n, urls),
+                STORE: partial(get, "--store", "--adapt", *common, *as_s3, "--in-flight", 64, urls),
+                **self.obstore(archive, rounds, f"s3://{archive}.zarr", theirs, within),
             }
             raw = self.interleave(cell, runs)
-            self.share_bars(cell, raw, f"the bare GETs are not signed; {n} transfers at once")
-            self.over_obstore(cell, raw, STORE)
+            self.share_bar(cell, raw, STORE, f"the bare GETs are not signed; {n} transfers at once")
+            self.over_obstore(cell, raw)
 
     def far(self, cell: str, archive: str) -> None:
         """20 ms away over 10 Gbit/s, from the first connection on."""
@@ -190,15 +189,17 @@ class Stores:
             if not way:
                 return
             server, within = way
+            get = partial(programs.get, within=within)
             urls = programs.list_of(archive, server.url)
             common = (*LARGEST, "--base", f"{server.url}/{archive}.zarr")
-            n = self.best(FAR, lambda n: programs.get(*common, "--in-flight", n, urls, within=within))
+            n = self.best(FAR, lambda n: get(*common, "--in-flight", n, urls))
             raw = self.interleave(cell, {
-                BARE: partial(programs.get, *common, "--in-flight", n, urls, within=within),
-                STORE: partial(programs.get, "--store", "--adapt", *common, "--in-flight", 256, urls, within=within),
+                BARE: partial(get, *common, "--in-flight", n, urls),
+                STORE: partial(get, "--store", "--adapt", *common, "--in-flight", 256, urls),
                 LOADER: partial(self.epoch, archive, server.url, within),
             })  # fmt: skip
-            self.share_bars(cell, raw, f"{n} transfers at once")
+            for name in (STORE, LOADER):
+                self.share_bar(cell, raw, name, f"{n} transfers at once")
 
     def first(self) -> None:
         """A first batch from 20 ms away, against what it needs: a connection, the metadata, its chunks, decoding."""

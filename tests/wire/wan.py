@@ -1,5 +1,7 @@
-"""A long way on one machine: two network namespaces that reach each other only through wanlink.c, which delays, limits
-and loses packets, with real TCP at both ends. `with Wan() as wan:` and then commands behind `wan.client` and `wan.server`.
+"""Networks on one machine, with real TCP. `with Wan() as wan:` and then commands behind `wan.client` and `wan.server`.
+
+Wan: a long way, two network namespaces that reach each other only through wanlink.c, which delays, limits and loses
+packets. Near: loopback as it is elsewhere, where this machine's own paces what it sends (bbr).
 
 The server is 127.0.0.1 and the client 127.0.0.2, so that programs which trust only this machine do so here. Needs
 root, iproute2, /dev/net/tun and a C compiler; no netem, which many kernels lack. What cannot be had is said by missing().
@@ -7,7 +9,6 @@ root, iproute2, /dev/net/tun and a C compiler; no netem, which many kernels lack
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -49,6 +50,34 @@ def run(*command: str) -> str:
 def must(*command: str) -> None:
     if said := run(*command):
         raise RuntimeError(f"{' '.join(command)}: {said}")
+
+
+class Near:
+    """A namespace with nothing but loopback, and cubic. For client and server alike; behind nothing where that cannot be."""
+
+    def __init__(self) -> None:
+        self.name = f"headrace-near-{os.getpid()}"
+        self.within: list[str] = []
+
+    def __enter__(self) -> Near:
+        if os.getuid() == 0 and shutil.which("ip") and not run("ip", "netns", "add", self.name):
+            self.within = ["ip", "netns", "exec", self.name]
+            run("ip", "-n", self.name, "link", "set", "lo", "up")
+            for here in ("127.0.0.0/8", "127.0.0.1"):
+                own = ["dev", "lo", "table", "local", "proto", "kernel", "scope", "host", "src", "127.0.0.1"]
+                run("ip", "-n", self.name, "route", "change", "local", here, *own, "congctl", "cubic")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.within:
+            remove(self.name)
+
+
+def remove(namespace: str) -> None:
+    for _ in range(50):  # programs in it may still be ending
+        if not run("ip", "netns", "del", namespace) or not Path("/run/netns", namespace).exists():
+            break
+        time.sleep(0.02)
 
 
 class Wan:
@@ -95,6 +124,9 @@ class Wan:
             f"net.ipv4.conf.{i}.{what}" for i in ("all", INTERFACE) for what in ("route_localnet=1", "rp_filter=0")
         ]
         must("ip", "netns", "exec", name, "sysctl", "-qw", *routed, *WINDOWS)
+        run(
+            "ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"
+        )  # nothing is learnt between runs
         must("ip", "-n", name, "link", "set", INTERFACE, "mtu", "1500", "txqueuelen", "10000", "up")
         must("ip", "-n", name, "addr", "add", own, "peer", f"{other}/32", "dev", INTERFACE)
         # Where bbr is the default it paces a short answer over more than a round trip; most object stores look like cubic.
@@ -106,9 +138,5 @@ class Wan:
             self.link.terminate()
             self.link.wait(10)
         for name in self.names:
-            with contextlib.suppress(OSError):
-                for _ in range(50):  # programs in it may still be ending
-                    if not run("ip", "netns", "del", name) or not Path("/run/netns", name).exists():
-                        break
-                    time.sleep(0.02)
+            remove(name)
         self.folder.cleanup()
