@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "net/hosts.h"
 #include "net/tries.h"
 
@@ -103,6 +104,15 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* glibc gives the end of a thread's heap back to the kernel as soon as 128 KiB are free there, and
+ * libcurl's receive buffers lie there for as long as a transfer: dozens of page faults a GET.
+ * A block of this size that comes and goes teaches it that larger ones do, for good. */
+#define COMES_AND_GOES ((size_t)8 << 20)
+static void keep_heap(void)
+{
+    mem_free(mem_alloc(COMES_AND_GOES));
+}
+
 int loop_start(struct loop *l, struct net *n, int number, struct hr_error *e)
 {
     *l = (struct loop){.net = n};
@@ -110,6 +120,7 @@ int loop_start(struct loop *l, struct net *n, int number, struct hr_error *e)
     l->multi = n->curl.multi_init();
     if (!l->multi)
         return error_nomem(e, 0, "a network loop");
+    keep_heap();
     n->curl.multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_MAX);
     pthread_mutex_init(&l->synced.lock, NULL);
     char name[16];

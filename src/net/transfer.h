@@ -31,15 +31,16 @@ struct easy {
     struct lane *lane;
     struct transfer *t; /* NULL when idle */
     CURL *curl;
-    uint64_t sent_ns;      /* 0: not yet */
-    uint64_t handshake_ns; /* of a connection made for this try */
-    struct curl_slist *headers;
+    uint64_t sent_ns;                  /* 0: not yet */
+    uint64_t handshake_ns;             /* of a connection made for this try */
+    struct curl_slist agent, *headers; /* the first of them; the others */
     struct net_wire wire;
     struct buf head, body; /* reply headers; error bodies and chunked whole objects */
     bool knows_sending;    /* libcurl tells when the request goes out (7.80) */
+    char origin[160];      /* "https://host:port/", if that is all of the URL that libcurl knows */
+    size_t origin_size;    /* without the last '/'; 0: it knows the whole URL */
     struct host *host;     /* that its URL names; NULL: libcurl finds the address (hosts.h) */
-    char origin[160];      /* the part of the URL that says so */
-    size_t origin_size;
+    bool named;            /* host is up to date */
     union address_ip tries[EASY_TRIES_MAX]; /* to which it has tried to connect in this try */
     size_t tried;
     struct curl_slist *resolve; /* what it told libcurl */
