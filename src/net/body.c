@@ -207,8 +207,23 @@ static void pin_version(struct transfer *t)
     pthread_mutex_unlock(&c->synced.lock);
 }
 
+/* What came whole in one answer can be held against its checksum. */
+static bool agrees(struct transfer *t)
+{
+    const struct net_config *c = &t->lane->client->config;
+    char why[256];
+    if (!c->agrees || t->ask.want.kind != WANT_WHOLE || t->ask.query || t->parent || t->split ||
+        t->now.resumed || t->now.reply.status != 200 ||
+        c->agrees(c->arg, &t->now.reply, t->object.place, t->object.got, why, sizeof why))
+        return true;
+    transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_EDATA, "%s", why);
+    return false;
+}
+
 static void delivered(struct transfer *t)
 {
+    if (!agrees(t))
+        return;
     transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_OK, "%s", "");
     pin_version(t);
 }

@@ -104,6 +104,10 @@ struct net_config {
     int (*build)(void *arg, const struct net_try *t, struct net_wire *w, struct hr_error *e);
     /* A status outside 2xx; any to a HEAD, which never succeeds: it is asked for its judge. */
     enum net_verdict (*judge)(void *arg, const struct net_reply *reply, struct net_saying *say);
+    /* The bytes of a whole object that came in one answer, before they are delivered: false, and *why: they are not those
+     * that its head speaks of, so it is read once more, on another connection. May be NULL. */
+    bool (*agrees)(void *arg, const struct reply *head, const void *data, uint64_t size, char *why,
+                   size_t room);
     void (*release)(void *arg); /* after the last use of arg, perhaps on a network thread */
     void *arg;
     const char *shown; /* URL of the store, for messages; copied */

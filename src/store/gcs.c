@@ -126,6 +126,7 @@ static void release(void *arg)
     cred_close(s->cred);
     shared_unref(s->remote.shared);
     mem_free((char *)atomic_load(&s->anonymous_hint));
+    sum_dispose(&s->sum);
     sign_v4_key_dispose(&s->key);
     crypto_unload(&s->crypto);
     s3_address_dispose(&s->address);
@@ -272,6 +273,13 @@ static int check_headers(const struct gcs_store *s, struct hr_error *e)
     return 0;
 }
 
+static bool agrees(void *arg, const struct reply *head, const void *data, uint64_t size, char *why,
+                   size_t room)
+{
+    const struct gcs_store *s = arg;
+    return sum_agrees_gcs(&s->sum, head, data, size, why, room);
+}
+
 static int open_store(struct gcs_store *s, const char *url, const char *options,
                       const struct store_env *env, struct net *net, struct hr_error *e)
 {
@@ -280,8 +288,10 @@ static int open_store(struct gcs_store *s, const char *url, const char *options,
     TRY(find_place(s, e));
     TRY(open_cred(s, net, e));
     TRY(check_headers(s, e));
+    TRY(sum_init(&s->sum, e));
     struct net_config c = {
         .build = build, .judge = gcs_judge, .release = release, .arg = s, .shown = s->shown};
+    c.agrees = agrees;
     remote_options_apply(&s->options.remote, s->address.tls, &c);
     s->remote.list = gcs_list;
     return remote_open(&s->remote, net, &c, s->shown, e);

@@ -98,6 +98,12 @@ static void add_url(const struct s3_store *s, const struct s3_address *a, const 
     url_encode(url, t->key, strlen(t->key), true);
 }
 
+/* S3 tells an object's checksum only who asks for it; that of a range is nobody's. */
+static bool wants_sum(const struct net_try *t)
+{
+    return !t->query && !t->range;
+}
+
 static int add_signature(struct s3_store *s, const struct s3_address *a, const struct net_try *t,
                          const struct cred_value *v, struct net_wire *w, struct hr_error *e)
 {
@@ -109,7 +115,7 @@ static int add_signature(struct s3_store *s, const struct s3_address *a, const s
         .query = t->query ? t->query : "",
         .payload = SIGN_V4_EMPTY,
         .headers = s->signed_headers,
-        .n_headers = s->n_signed,
+        .n_headers = s->n_signed + wants_sum(t),
         .region = a->region,
         .service = "s3",
     };
@@ -147,6 +153,8 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
         rc = error_nomem(e, w->url.size, "a request");
     if (rc == 0 && s->options.requester_pays == MAYBE_YES)
         rc = net_wire_header(w, "x-amz-request-payer", "requester");
+    if (rc == 0 && wants_sum(t))
+        rc = net_wire_header(w, SUM_S3_ASK, "ENABLED");
     if (rc == 0 && use.value && use.value->id)
         rc = add_signature(s, &at->address, t, use.value, w, e);
     cred_done(&use);
@@ -172,6 +180,7 @@ static void release(void *arg)
         at = older;
     }
     mem_free((char *)atomic_load(&s->shared.anonymous_hint));
+    sum_dispose(&s->sum);
     sign_v4_key_dispose(&s->key);
     pthread_mutex_destroy(&s->shared.lock);
     crypto_unload(&s->crypto);
@@ -254,6 +263,7 @@ static int collect_headers(struct s3_store *s, struct hr_error *e)
             *p = *p >= 'A' && *p <= 'Z' ? (char)(*p | 32) : *p;
         s->signed_headers[s->n_signed++] = (struct sign_v4_header){name, m->value.string};
     }
+    s->signed_headers[s->n_signed] = (struct sign_v4_header){SUM_S3_ASK, "ENABLED"};
     return 0;
 }
 
@@ -330,6 +340,13 @@ static int find_place(struct s3_store *s, struct hr_error *e)
     return 0;
 }
 
+static bool agrees(void *arg, const struct reply *head, const void *data, uint64_t size, char *why,
+                   size_t room)
+{
+    const struct s3_store *s = arg;
+    return sum_agrees_s3(&s->sum, head, data, size, why, room);
+}
+
 static int open_store(struct s3_store *s, const char *url, const char *options,
                       const struct store_env *env, struct net *net, struct hr_error *e)
 {
@@ -338,8 +355,10 @@ static int open_store(struct s3_store *s, const char *url, const char *options,
     TRY(find_place(s, e));
     TRY(open_cred(s, net, e));
     TRY(collect_headers(s, e));
+    TRY(sum_init(&s->sum, e));
     struct net_config c = {
         .build = build, .judge = s3_judge, .release = release, .arg = s, .shown = s->shown};
+    c.agrees = agrees;
     remote_options_apply(&s->options.remote, atomic_load(&s->shared.at)->address.tls, &c);
     s->remote.list = s3_list;
     s->net = net;

@@ -7,6 +7,7 @@
 #include "store/remote.h"
 #include "store/s3_options.h"
 #include "store/sign_v4.h"
+#include "store/sum.h"
 
 #define S3_HEADERS_SIGNED 8 /* the user's own x-amz-… */
 
@@ -30,8 +31,9 @@ struct s3_store {
     struct crypto crypto;
     struct cred *cred; /* NULL: anonymous by request */
     struct sign_v4_key key;
-    struct sign_v4_header signed_headers[S3_HEADERS_SIGNED + 1];
-    size_t n_signed;
+    struct sign_v4_header signed_headers[S3_HEADERS_SIGNED + 2];
+    size_t n_signed; /* of them; one more, for the checksum, where whole objects are asked for */
+    struct sum sum;
     struct {
         _Atomic(struct s3_at *) at;
         _Atomic int search;                   /* enum s3_search */

@@ -23,10 +23,13 @@ is "new", with OLD it is "old". The region is us-east-1 unless the bucket's name
     list-cut      a listing whose XML is cut                       list-error  <Error> with status 200
     list-endless  the same continuation token for ever             list-html   a page of HTML with status 200
     list-bytes    names that XML cannot hold, two pages
+    flipped       bodies that are not those of their checksums     flipped-once   the first of them
+    of-parts      a checksum of the checksums of parts
 
 /_count/BUCKET: how many requests it has had.
 """
 
+import base64
 import datetime
 import email.utils
 import hashlib
@@ -45,6 +48,16 @@ counts: dict[str, int] = {}
 
 def hash_hmac(key, text):
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+def crc32c(data):
+    """As stores write it: four bytes, the highest first, in Base64."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return base64.b64encode((crc ^ 0xFFFFFFFF).to_bytes(4, "big")).decode()
 
 
 def strict(text, safe=""):
@@ -211,7 +224,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(404, "<Error><Code>NoSuchKey</Co")
         if not key.split("/")[-1].startswith("hello"):
             raise Refused(404, "NoSuchKey")
-        return self.reply(200, "hello from " + self.bucket, {"ETag": '"1"'})
+        body, fields = b"hello from " + self.bucket.encode(), {"ETag": '"1"'}
+        if self.headers.get("x-amz-checksum-mode") == "ENABLED" and self.bucket != "plain":
+            parts = self.bucket == "of-parts"
+            fields["x-amz-checksum-crc32c"] = crc32c(body) + ("-3" if parts else "")
+            fields["x-amz-checksum-type"] = "COMPOSITE" if parts else "FULL_OBJECT"
+        if self.bucket == "flipped" or (self.bucket == "flipped-once" and nth == 1):
+            body = body[:-1] + b"?"
+        return self.reply(200, body, fields)
 
     def do_GET(self):
         _, self.bucket, *rest = urllib.parse.unquote(self.path.partition("?")[0]).split("/", 2)
