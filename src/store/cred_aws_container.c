@@ -69,7 +69,7 @@ static int read_token(const struct aws_user *u, struct buf *token, struct hr_err
 {
     const char *path = aws_env(u, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     const char *text = aws_env(u, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
-    int rc = path ? aws_read_file(path, token) : text ? buf_puts(token, text) : 0;
+    int rc = path ? secret_read(path, token) : text ? buf_puts(token, text) : 0;
     if (rc < 0 && path)
         return error_set(e, HR_ESTORE, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: %s: %s", path,
                          strerror(-rc));
@@ -138,8 +138,8 @@ int aws_container(struct aws *a, struct cred_value *v, struct buf *why, struct h
         c.url.failed ? error_nomem(e, c.url.size, "a request") : read_token(&a->user, &c.token, e);
     if (rc == 0)
         rc = ask(&c, v, why, e);
-    aws_wipe(&c.token);
-    aws_wipe(&c.body);
+    secret_wipe(&c.token);
+    secret_wipe(&c.body);
     buf_dispose(&c.url);
     arena_dispose(&c.arena);
     return rc;

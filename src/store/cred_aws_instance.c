@@ -158,8 +158,8 @@ int aws_instance(struct aws *a, struct cred_value *v, struct buf *why, struct hr
         rc = error_nomem(e, i.arena.total, "a request");
     if (rc == 0)
         rc = shared_ask(a->shared, key, &a->seen_instance, fetch, &i, v, why, e);
-    aws_wipe(&i.token);
-    aws_wipe(&i.body);
+    secret_wipe(&i.token);
+    secret_wipe(&i.body);
     arena_dispose(&i.arena);
     return rc;
 }

@@ -28,13 +28,6 @@ bool azure_is_loopback(const char *url)
     return n > 4 && !strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n;
 }
 
-void azure_wipe(struct buf *b)
-{
-    if (b->data)
-        explicit_bzero(b->data, b->cap);
-    buf_dispose(b);
-}
-
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* Numbers come as numbers or as strings. */

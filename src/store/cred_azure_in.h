@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "store/cred_azure.h"
 #include "store/meta.h"
+#include "store/secret_file.h"
 
 struct azure {
     struct arena arena;
@@ -33,7 +34,6 @@ int azure_token(struct arena *a, const struct buf *body, const char *where, stru
  * there are none. Returns rc. */
 int azure_refusal(struct arena *a, const struct buf *body, const char *where, int rc,
                   struct hr_error *e);
-void azure_wipe(struct buf *b); /* and free */
 
 #define AZURE_RESOURCE "https://storage.azure.com"
 

@@ -189,7 +189,7 @@ int azure_machine(struct azure *a, struct cred_value *v, struct buf *why, struct
         rc = ask_as_one(&q, NULL, virtual_machine, v, why, e);
         a->had_machine |= rc > 0;
     }
-    azure_wipe(&q.body);
+    secret_wipe(&q.body);
     buf_dispose(&q.url);
     arena_dispose(&q.arena);
     return rc;

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "store/cred_gcs.h"
 #include "store/meta.h"
+#include "store/secret_file.h"
 
 /* Reading is all that is ever done. */
 #define GCS_SCOPE "https://www.googleapis.com/auth/devstorage.read_only"

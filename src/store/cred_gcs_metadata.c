@@ -3,7 +3,6 @@
  * may take long to say so. */
 #include <stdio.h>
 
-#include "store/cred_aws_in.h"
 #include "store/cred_gcs_in.h"
 
 #define USUAL_HOST "169.254.169.254"
@@ -41,7 +40,7 @@ static int fetch(void *arg, struct cred_value *v, struct buf *why, struct hr_err
         rc = gcs_token_answer(&body, url, v, e);
     else if (rc == HR_ESTORE && !g->has_metadata && status < 500 && status != 429)
         rc = absent(status, host, why);
-    aws_wipe(&body);
+    secret_wipe(&body);
     return rc;
 }
 
