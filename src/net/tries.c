@@ -93,7 +93,8 @@ static void widen(struct lane *lane) /* once libcurl's turn is over */
 
 void transfer_answered(struct transfer *t)
 {
-    limit_answered(&t->lane->limit, !TAILQ_EMPTY(&t->lane->queue));
+    limit_answered(&t->lane->limit, !TAILQ_EMPTY(&t->lane->queue),
+                   t->now.first_byte_ns - t->now.sent_ns, t->now.reply.length);
     widen(t->lane);
 }
 
