@@ -1,6 +1,7 @@
 /* Error texts are written into the caller's struct, so a failing path never needs the heap and an error can be carried
  * across threads by copying it. The text is cut at 511 bytes on a character border, and bytes that are not UTF-8 (a key
- * or a server's reply can hold anything) become '?', because Python must be able to show it. A context is cut to half of
+ * or a server's reply can hold anything) become '?', because Python must be able to show it; so do control characters, for a
+ * text is one line, and shown in terminals. A context is cut to half of
  * the room: what is at fault comes first, but the cause and the advice behind it must stay readable. */
 #include "base/error.h"
 #include "base/utf8.h"
@@ -12,13 +13,15 @@
 
 #define CONTEXT_BYTES 256
 
-/* Make a text that vsnprintf may have cut anywhere into UTF-8 again. */
+/* Make a text that vsnprintf may have cut anywhere into one line of UTF-8 again. */
 static void text_repair(char *text, bool cut)
 {
     unsigned char *s = (unsigned char *)text, *end = s + strlen(text);
     while (s < end) {
         size_t n = utf8_length(s, (size_t)(end - s));
-        if (n) {
+        if (n == 1 && (*s < ' ' || *s == 127)) {
+            *s++ = '?';
+        } else if (n) {
             s += n;
         } else if (cut && end - s < 4 && *s >= 0xC2) { /* the head of a character that was cut */
             *s = 0;

@@ -98,8 +98,18 @@ static void try_forwards_only_failures(void)
     check_eq(forward(3), 5);
 }
 
+static void a_text_is_one_line(void)
+{
+    struct hr_error e = {0};
+    error_set(&e, HR_ESTORE, "key \"%s\"", "a\nb\tc\x1b[31m\x7f\r");
+    check_str(e.text, "key \"a?b?c?[31m??\"");
+    error_context(&e, HR_ESTORE, "%s", "x\ny");
+    check_str(e.text, "x?y: key \"a?b?c?[31m??\"");
+}
+
 int main(void)
 {
+    RUN(a_text_is_one_line);
     RUN(a_set_error_holds_code_and_text);
     RUN(a_null_error_is_allowed);
     RUN(context_goes_before_the_text_and_keeps_the_rest);
