@@ -217,6 +217,7 @@ static void lane_close(struct loop *l, struct mail *m)
     lane->closed = true;
     while ((t = first_arrived(lane)))
         transfer_end_now(t, HR_ECLOSED, TRANSFER_CLOSED);
+    warm_drop(lane);
     while (lane->idle) {
         struct easy *h = lane->idle;
         lane->idle = h->next;

@@ -104,15 +104,33 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 {
     struct easy *h = arg;
     union address_ip ip;
-    if (purpose == CURLSOCKTYPE_IPCXN && h->host && a->addrlen <= sizeof ip) {
+    h->warmed = false;
+    if (purpose == CURLSOCKTYPE_IPCXN && a->addrlen <= sizeof ip) {
+        memset(&ip, 0, sizeof ip);
         memcpy(&ip, &a->addr, a->addrlen);
-        hosts_connect(h->lane->loop, h, &ip);
+        int ready = warm_take(h, &ip);
+        h->warmed = ready >= 0;
+        if (h->warmed)
+            hosts_connected(h, &ip);
+        else
+            hosts_connect(h->lane->loop, h, &ip);
         memcpy(&a->addr, &ip, a->addrlen);
+        h->peer = ip;
+        if (h->warmed)
+            return ready;
     }
     int fd = socket(a->family, a->socktype, a->protocol);
     if (fd >= 0)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     return fd;
+}
+
+static int on_socket_made(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+    struct easy *h = arg;
+    (void)fd;
+    return purpose == CURLSOCKTYPE_IPCXN && h->warmed ? CURL_SOCKOPT_ALREADY_CONNECTED
+                                                      : CURL_SOCKOPT_OK;
 }
 
 static void set_options(struct easy *h, const struct curl_api *curl, const struct net_config *c)
@@ -147,6 +165,8 @@ static void set_options(struct easy *h, const struct curl_api *curl, const struc
     if (!c->proxy) {
         curl->easy_setopt(x, CURLOPT_OPENSOCKETFUNCTION, on_socket);
         curl->easy_setopt(x, CURLOPT_OPENSOCKETDATA, h);
+        curl->easy_setopt(x, CURLOPT_SOCKOPTFUNCTION, on_socket_made);
+        curl->easy_setopt(x, CURLOPT_SOCKOPTDATA, h);
     }
     curl->easy_setopt(x, CURLOPT_PREREQDATA, h);
     h->knows_sending = curl->easy_setopt(x, CURLOPT_PREREQFUNCTION, on_sending) == CURLE_OK;

@@ -137,7 +137,7 @@ static void blame(struct loop *l, struct easy *h, const union address_ip *ip, en
     struct host *host = h->host;
     struct net_client *c = h->lane->client;
     char text[64];
-    if (host->addresses.count < 2 ||
+    if (!host || host->addresses.count < 2 ||
         !addresses_blame(&host->addresses, ip, why, c->config.policy.rest_ms, l->now))
         return;
     pthread_mutex_lock(&c->synced.lock);
@@ -148,26 +148,35 @@ static void blame(struct loop *l, struct easy *h, const union address_ip *ip, en
             text, host->name, addresses_resting(&host->addresses, l->now), host->addresses.count);
 }
 
-void hosts_connect(struct loop *l, struct easy *h, union address_ip *ip)
+bool hosts_next(struct loop *l, struct easy *h, union address_ip *ip)
 {
-    if (!h->host)
-        return;
-    int family = ip->any.sa_family;
-    /* A second one of a family: the one before it has failed. */
-    if (h->tried && h->tries[h->tried - 1].any.sa_family == family)
-        blame(l, h, &h->tries[h->tried - 1], BLAME_CONNECT);
-    const struct address *next = addresses_next(&h->host->addresses, family, l->now);
+    const struct address *next =
+        h->host ? addresses_next(&h->host->addresses, ip->any.sa_family, l->now) : NULL;
     if (!next)
-        return;
+        return false;
     in_port_t port = ip->v4.sin_port; /* in the same place in both families */
     _Static_assert(offsetof(struct sockaddr_in, sin_port) ==
                        offsetof(struct sockaddr_in6, sin6_port),
                    "ports lie in the same place");
     *ip = next->ip;
     ip->v4.sin_port = port;
+    return true;
+}
+
+void hosts_connected(struct easy *h, const union address_ip *ip)
+{
     if (h->tried == EASY_TRIES_MAX)
         h->tried--;
-    h->tries[h->tried++] = next->ip;
+    h->tries[h->tried++] = *ip;
+}
+
+void hosts_connect(struct loop *l, struct easy *h, union address_ip *ip)
+{
+    /* A second one of a family: the one before it has failed. */
+    if (h->tried && h->tries[h->tried - 1].any.sa_family == ip->any.sa_family)
+        blame(l, h, &h->tries[h->tried - 1], BLAME_CONNECT);
+    if (hosts_next(l, h, ip))
+        hosts_connected(h, ip);
 }
 
 void hosts_blame(struct loop *l, struct easy *h, enum cause cause)

@@ -69,7 +69,8 @@ static void take_finished(struct loop *l)
 
 static int poll_time(const struct loop *l)
 {
-    uint64_t next = timers_next(&l->timers), now = clock_ns();
+    uint64_t next = timers_next(&l->timers), warm = warm_next(l), now = clock_ns();
+    next = next < warm ? next : warm;
     if (next == UINT64_MAX)
         return INT_MAX;
     uint64_t ms = next > now ? (next - now + 999999) / 1000000 : 0;
@@ -90,6 +91,7 @@ static void *run(void *arg)
         curl->multi_perform(l->multi, &running);
         l->now = clock_ns();
         tries_drop_losers(l);
+        warm_tend(l);
         transfer_pump_widened(l); /* first: lanes may go with what has finished */
         take_finished(l);
         if (!has_mail(l))

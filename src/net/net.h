@@ -47,13 +47,15 @@ struct net_policy {
     uint64_t split_bytes; /* larger objects than two of these are fetched in parts; 0: never */
     uint32_t hedge_ms;    /* least time before a second request for a late answer; 0: none */
     uint32_t rest_ms;     /* of an address that fails, the first time */
+    uint32_t far_us; /* a handshake that takes so long is with a distant server; 0: none does */
+    uint32_t warm;   /* connections opened ahead there, while the first request is answered */
 };
 #define NET_POLICY                                                                                 \
     {                                                                                              \
         .connect_ms = 5000, .first_byte_ms = 10000, .stall_ms = 20000, .max_retries = 10,          \
         .retry_total_ms = 180000, .backoff_ms = 100, .backoff_max_ms = 20000,                      \
         .retry_after_max_ms = 60000, .concurrency = 64, .concurrency_max = 256,                    \
-        .split_bytes = 8u << 20, .hedge_ms = 10, .rest_ms = 10000                                  \
+        .split_bytes = 8u << 20, .hedge_ms = 10, .rest_ms = 10000, .far_us = 5000, .warm = 32      \
     }
 
 /* What one try needs to know, for builders that sign. */

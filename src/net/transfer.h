@@ -19,6 +19,7 @@
 #include "net/pins.h"
 #include "net/retry.h"
 #include "net/stats.h"
+#include "net/warm.h"
 
 struct transfer;
 TAILQ_HEAD(transfer_list, transfer);
@@ -43,6 +44,8 @@ struct easy {
     bool named;            /* host is up to date */
     union address_ip tries[EASY_TRIES_MAX]; /* to which it has tried to connect in this try */
     size_t tried;
+    union address_ip peer;      /* the last of them, or the only one there is, with its port */
+    bool warmed;                /* its connection was opened ahead */
     struct curl_slist *resolve; /* what it told libcurl */
     bool gets;                  /* its method is GET */
     char error[CURL_ERROR_SIZE];
@@ -120,6 +123,7 @@ struct lane {
     struct limit limit;
     struct bucket bucket;
     struct hedging hedging;
+    struct warm warm;
     bool answered;
     bool closed;  /* whatever still arrives ends at once */
     bool widened; /* in loop->widened: an answer has made room for waiting transfers */

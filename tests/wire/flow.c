@@ -90,6 +90,58 @@ static void the_first_burst_doubles_with_the_answers(void)
     store_unref(t);
 }
 
+/* As if the liar were far away: the first request has the others' connections opened. */
+static void a_burst_finds_connections_that_were_opened_ahead(void)
+{
+    struct net_policy p = quick;
+    p.far_us = 1;
+    p.warm = 12;
+    struct store *s = open_at(NULL, liar.port, "hold,ms=60,size=100", &p);
+    struct reads all;
+    free(read_all(s, "metadata").data);
+    check_eq(stat_of(s, "opened_ahead"), 12);
+    check_eq(stat_of(s, "used_ahead"), 0);
+    start_reads(&all, s, 24, 0, 0);
+    wait_reads(&all, 20000);
+    check_bytes(&all, 0, 100);
+    end_reads(&all);
+    check_eq(stat_of(s, "used_ahead"), 12);
+    check_eq(stat_of(s, "connections"), 24); /* one was kept */
+    check_eq(stat_of(s, "connect") + stat_of(s, "reset") + stat_of(s, "stale"), 0);
+    store_unref(s);
+    s = open_at(NULL, liar.port, "ok,size=100", &p);
+    free(read_all(s, "metadata").data);
+    check_eq(stat_of(s, "opened_ahead"), 12);
+    store_unref(s); /* and nobody wanted them */
+    s = open_at(NULL, liar.port, "ok,size=100", &quick);
+    free(read_all(s, "metadata").data);
+    check_eq(stat_of(s, "opened_ahead"), 0); /* it is near */
+    store_unref(s);
+}
+
+/* Servers may close what has not been used. */
+static void connections_opened_ahead_that_were_closed_do_not_show(void)
+{
+    struct net_policy p = quick;
+    p.far_us = 1;
+    p.warm = 12;
+    struct store *near = open_liar("ok,idle=100,size=100"),
+                 *s = open_at(NULL, liar.port, "ok,idle=100,size=100", &p);
+    struct reads all;
+    free(read_all(near, "idle").data); /* from now on */
+    free(read_all(s, "metadata").data);
+    check_eq(stat_of(s, "opened_ahead"), 12);
+    usleep(300000);
+    start_reads(&all, s, 24, 0, 0);
+    wait_reads(&all, 20000);
+    check_bytes(&all, 0, 100);
+    end_reads(&all);
+    check_eq(stat_of(s, "used_ahead"), 0);
+    check_eq(stat_of(s, "reset"), 0);
+    store_unref(s);
+    store_unref(near);
+}
+
 static void throttling_lowers_the_limit_and_all_arrive(void)
 {
     struct net_policy p = quick;
@@ -487,6 +539,8 @@ int main(int argc, char **argv)
         return 77;
     RUN(many_reads_all_arrive_within_the_limit);
     RUN(the_first_burst_doubles_with_the_answers);
+    RUN(a_burst_finds_connections_that_were_opened_ahead);
+    RUN(connections_opened_ahead_that_were_closed_do_not_show);
     RUN(throttling_lowers_the_limit_and_all_arrive);
     RUN(an_outage_cannot_multiply_the_load);
     RUN(retries_end_with_their_total_time);

@@ -10,6 +10,7 @@ Prints its port and serves until standard input closes. The first part of a path
 
     ok          honest; etag=strong|weak|none, version=v, resume=strict: only with If-Match after the first request
                 `ranges` (here and below): with Accept-Ranges
+                `idle`: ms after which connections made later are closed where no request has come
     every       honest, but for each `k`-th request of a path, which gets a `code`
     echo        the request's head comes back as the body
     status      `code`, with retry_after, size of the error body, location
@@ -47,7 +48,7 @@ import time
 REASONS = {200: "OK", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed", 503: "Slow Down"}
 lock = threading.Lock()
 waves, held, newest = [], 0, 0.0
-seen, open_now, peak, count, late, places = {}, 0, 0, 0, 0, {}
+seen, open_now, peak, count, late, places, idle = {}, 0, 0, 0, 0, {}, None
 
 
 def content(size, version):
@@ -106,6 +107,7 @@ class Connection(threading.Thread):
 
     def run(self):
         try:
+            self.sock.settimeout(idle)
             while True:
                 request = self.read_request()
                 if request is None or not self.serve(request):
@@ -120,7 +122,7 @@ class Connection(threading.Thread):
         return False
 
     def serve(self, request):
-        global count, peak
+        global count, peak, idle
         path = request["target"].split("?")[0]
         if path.startswith("http://"):  # we are the proxy
             path = "/" + path.split("/", 3)[3]
@@ -140,6 +142,7 @@ class Connection(threading.Thread):
             return True
         words = path.split("/")[1].split(",")
         how, a = words[0], dict(w.partition("=")[::2] for w in words[1:])
+        idle = int(a["idle"]) / 1000 if "idle" in a else None
         with lock:
             count += 1
             nth = seen[path] = seen.get(path, 0) + 1
