@@ -75,10 +75,11 @@ class ZarrSource:
 
     async def end(self) -> None:
         """Close the connections of a file system of our own."""
-        session: Any = getattr(getattr(self, "_own", None), "_session", None)
-        closed = session.close() if hasattr(session, "close") else None
-        if asyncio.iscoroutine(closed):
-            await closed
+        for name in ("_session", "_s3", "service_client"):  # of http and gcsfs, s3fs, adlfs
+            session: Any = getattr(getattr(self, "_own", None), name, None)
+            closed = session.close() if hasattr(session, "close") else None
+            if asyncio.iscoroutine(closed):
+                await closed
 
     async def get(self, key: str, offset: int, length: int) -> Any:
         where = None
