@@ -31,7 +31,9 @@ __all__ = [
     "drain",
     "epoch",
     "faults_of",
+    "opened",
     "serving",
+    "shuffled",
     "watch",
 ]
 
@@ -50,14 +52,20 @@ def archive_in(folder: Path, steps: int = 96) -> str:
     return str(path)
 
 
-def batches(at: Server | str, **options: Any) -> hr.Loader:
-    """A shuffled loader of a server's archive, or of a folder."""
+def opened(at: Server | str, **options: Any) -> hr.Archive:
+    """A server's archive, or one of a folder or URL."""
     if isinstance(at, str):
-        store = hr.open(at)
-    else:
-        url, own = at.kind.open(at.port)
-        store = hr.open(url, storage_options={**own, **options})
-    return store.samples(along="time", x="whole", y="sharded").batches(4, shuffle=True, seed=5)
+        return hr.open(at, storage_options=options or None)
+    url, own = at.kind.open(at.port)
+    return hr.open(url, storage_options={**own, **options})
+
+
+def shuffled(archive: hr.Archive) -> hr.Loader:
+    return archive.samples(along="time", x="whole", y="sharded").batches(4, shuffle=True, seed=5)
+
+
+def batches(at: Server | str, **options: Any) -> hr.Loader:
+    return shuffled(opened(at, **options))
 
 
 def epoch(loader: hr.Loader) -> Iterator[tuple[bytes, bytes]]:

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Archives behind a server with every fault there is, for whole epochs. Loopback only, standard library only.
 
-A module of the Python tests, and a program for the C ones: `faulty.py KIND ROOT FAULTS RATE SEED` prints its port and serves
-until standard input closes. KIND is http, s3, gs or az (faulty_kinds.py), FAULTS a list with commas or "all".
+A module of the Python tests, and a program for the C ones: `faulty.py KIND FAULTS RATE SEED` prints its port and serves an
+archive of its own (faulty_archive.py) until standard input closes. KIND is http, s3, gs or az (faulty_kinds.py), FAULTS a list
+with commas or "all". A line on standard input is a command, answered by a line: `stop` and `start` (nobody listens any more),
+`kill` (nobody at 127.0.0.2, where it listens too), `faults FAULTS RATE`.
 
 The files below ROOT are served with ranges, ETag and If-Match. A part RATE of the requests for chunks is broken, each in one of
 the ways below, at random.
@@ -17,6 +19,7 @@ the ways below, at random.
     gzip        claims Content-Encoding: gzip            login       200 and half a page of HTML
     redirect    302 to another host
     region      301: the bucket is in another region (s3); for one object not twice in a row
+    denied      403 with all that the request said (not among "all")
     expired     the token is void from now on (with tokens)
 """
 
@@ -29,11 +32,13 @@ import random
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import faulty_archive
 from faulty_kinds import KINDS, Http
 
 FAILURES = ("short", "truncated", "long", "reset", "stall", "silent", "busy", "dated", "internal", "page", "misnamed")
@@ -53,37 +58,56 @@ def head(status: int, size: int, *more: str) -> bytes:
 
 class Server:
     def __init__(
-        self, root: str, faults: tuple[str, ...] = (), rate: float = 0.0, kind: Http | None = None, seed: int = 7
+        self,
+        root: str,
+        faults: tuple[str, ...] = (),
+        rate: float = 0.0,
+        kind: Http | None = None,
+        seed: int = 7,
+        hosts: tuple[str, ...] = ("127.0.0.1",),
     ):
         self.root, self.faults, self.rate, self.kind = Path(root), faults, rate, kind or Http()
         self.random, self.lock = random.Random(seed), threading.Lock()
         self.most, self.delay = 1000, 0.0  # requests at once, more are refused; seconds before each answer
         self.chunks, self.honest = 0, 0  # requests for chunks; how many of them go well whatever the rate
+        self.everything = False  # metadata is broken too
         self.then: Callable[[], None] | None = None  # what happens, once, when these are over
         self.done: dict[str, int] = {}
-        self.open, self.requests, self.sockets, self.moved = 0, 0, set[socket.socket](), set[str]()
+        self.open, self.requests, self.moved = 0, 0, set[str]()
+        self.hosts, self.listeners = hosts, dict[str, socket.socket]()
+        self.sockets: dict[socket.socket, str] = {}  # and the address they came to
         self.asked: list[tuple[float, str]] = []  # when each request came, and for what
         self.port = 0
         self.over = threading.Event()
         self.start()
 
     def start(self) -> None:
-        self.listener = socket.socket()
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("127.0.0.1", self.port))
-        self.listener.listen(256)
-        self.port = self.listener.getsockname()[1]
         self.over.clear()
-        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+        for host in self.hosts:
+            listener = socket.socket()
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, self.port))
+            listener.listen(256)
+            self.port = listener.getsockname()[1]
+            self.listeners[host] = listener
+            threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
 
     def stop(self) -> None:
         """Nobody listens any more, and all connections are reset."""
         self.over.set()
+        for host in list(self.listeners):
+            self.kill(host)
+
+    def kill(self, host: str) -> None:
+        """The same for one address."""
+        listener = self.listeners.pop(host)
         with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+            listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
         with self.lock:
-            sockets, self.sockets = self.sockets, set()
+            sockets = [s for s, at in self.sockets.items() if at == host]
+            for s in sockets:
+                del self.sockets[s]
         for s in sockets:
             with contextlib.suppress(OSError):
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
@@ -97,7 +121,7 @@ class Server:
                 s, _ = listener.accept()
                 s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 with self.lock:
-                    self.sockets.add(s)
+                    self.sockets[s] = s.getsockname()[0]
                 threading.Thread(target=self.talk, args=(s,), daemon=True).start()
 
     def talk(self, s: socket.socket) -> None:
@@ -115,7 +139,7 @@ class Server:
                 if not self.take(s, request.decode("latin-1")):
                     break
         with self.lock:
-            self.sockets.discard(s)
+            self.sockets.pop(s, None)
 
     def take(self, s: socket.socket, request: str) -> bool:
         lines = request.split("\r\n")
@@ -138,11 +162,12 @@ class Server:
 
     # ---- answers
 
-    def refuse(self, s: socket.socket, status: int, code: str, *more: str, fault: str = "") -> bool:
+    def refuse(self, s: socket.socket, status: int, code: str, *more: str, fault: str = "", said: str = "") -> bool:
         if fault:
             with self.lock:
                 self.done[fault] = self.done.get(fault, 0) + 1
         own, body = self.kind.error(status, code)
+        body = body.replace(b"<Message>m", b"<Message>m " + said.encode()) if said else body
         s.sendall(head(status, len(body), *own, *more) + body)
         return True
 
@@ -150,7 +175,7 @@ class Server:
         with self.lock:
             fault = "none"
             self.chunks += "/c/" in name
-            if "/c/" in name and self.chunks > self.honest and self.random.random() < self.rate:
+            if (self.everything or "/c/" in name) and self.chunks >= self.honest and self.random.random() < self.rate:
                 fault = self.random.choice(self.faults)
             if fault == "region" and name in self.moved:
                 fault = "none"
@@ -191,6 +216,8 @@ class Server:
             version.append(f"Content-Range: bytes {first}-{first + len(body) - 1}/{len(whole)}")
         if fault == "region":
             return self.move(s, fields)
+        if fault == "denied":
+            return self.refuse(s, 403, "AccessDenied", "X-Said: " + " ".join(fields.values()), said=f"{path} {fields}")
         do: Callable[[socket.socket, int, bytes, list[str]], bool] = getattr(self, "do_" + fault, self.do_none)
         return do(s, status, body, version)
 
@@ -269,12 +296,26 @@ class Server:
         return self.do_none(s, status, body, more)
 
 
+def chosen(kind: str, faults: str) -> tuple[str, ...]:
+    return faults_of(kind) if faults == "all" else tuple(f for f in faults.split(",") if f != "-")
+
+
 def main() -> None:
-    kind, root, faults, rate, seed = sys.argv[1:6]
-    chosen = faults_of(kind) if faults == "all" else tuple(f for f in faults.split(",") if f)
-    server = Server(root, chosen, float(rate), KINDS[kind](), int(seed))
-    print(server.port, flush=True)
-    sys.stdin.read()
+    kind, faults, rate, seed = sys.argv[1:5]
+    with tempfile.TemporaryDirectory(prefix="hr-faulty-") as root:
+        faulty_archive.make(Path(root))
+        hosts = ("127.0.0.1", "127.0.0.2")
+        server = Server(root, chosen(kind, faults), float(rate), KINDS[kind](), int(seed), hosts)
+        print(server.port, flush=True)
+        for line in sys.stdin:
+            command, *more = line.split()
+            if command == "faults":
+                server.faults, server.rate = chosen(kind, more[0]), float(more[1])
+            elif command == "kill":
+                server.kill(hosts[1])
+            else:
+                getattr(server, command)()
+            print("ok", flush=True)
 
 
 if __name__ == "__main__":

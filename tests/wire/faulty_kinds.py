@@ -16,20 +16,20 @@ class Tokens:
 
     def __init__(self, life: float) -> None:
         self.life, self.lock = life, threading.Lock()
-        self.given: list[float] = []  # when each ends
+        self.given: list[tuple[float, float]] = []  # when each was, and when it ends
         self.refused = 0
 
     def give(self) -> tuple[int, int]:
         """Number and end (Unix seconds) of a new one."""
         with self.lock:
             end = int(time.time() + self.life)
-            self.given.append(end)
+            self.given.append((time.time(), end))
             return len(self.given) - 1, end
 
     def valid(self, name: str) -> bool:
         number = re.search(r"token-(\d+)-", name)
         with self.lock:
-            good = bool(number) and time.time() < self.given[int(number[1])]
+            good = bool(number) and time.time() < self.given[int(number[1])][1]
             self.refused += not good
             return good
 
@@ -37,7 +37,7 @@ class Tokens:
         """All that are older than a second and a half are void: younger ones a client has no reason to fetch again."""
         with self.lock:
             now = time.time()
-            self.given = [0 if end - self.life < now - 1.5 else end for end in self.given]
+            self.given = [(since, 0 if since < now - 1.5 else end) for since, end in self.given]
 
 
 class Http:
@@ -159,7 +159,7 @@ class Azure(Http):
     def error(self, status: int, code: str) -> tuple[list[str], bytes]:
         return [
             f"x-ms-error-code: {code}"
-        ], f"<?xml version='1.0' encoding='utf-8'?><Error><Code>{code}</Code></Error>".encode()
+        ], f"<?xml version='1.0' encoding='utf-8'?><Error><Code>{code}</Code><Message>m</Message></Error>".encode()
 
     def missing(self) -> tuple[int, str]:
         return 404, "BlobNotFound"
