@@ -146,6 +146,9 @@ static void print_text(const struct figures *f, const struct value *stats, doubl
            cli_count(value_number(chunks, "missing", 0)));
     printf("memory      %s of the budget at most, %s resident at most\n",
            cli_bytes(a, value_number(memory, "peak", 0)), cli_bytes(b, peak_resident()));
+    const char *summary = value_text(value_get(stats, "store"), "summary", NULL);
+    if (summary) /* of a store behind a network */
+        printf("store       %s\n", summary);
 }
 
 int command_bench(int argc, char **argv)
