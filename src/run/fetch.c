@@ -17,7 +17,8 @@
 #include "base/mem.h"
 #include "run/job.h"
 
-#define JOIN_GAP (1u << 20)
+#define JOIN_GAP    (1u << 20)
+#define REFUSED_MAX 5u
 
 struct place {
     uint32_t index, array; /* in the job; of the plan */
@@ -36,6 +37,7 @@ struct request {
     uint64_t buffer_bytes;
     struct store_result result;
     struct hr_error refusal; /* of the size that was met; in place of the store's error */
+    uint32_t refused;        /* how often; under index.mutex */
 };
 struct fetch {
     uint32_t pending; /* atomic: requests not yet answered, and the one who starts them */
@@ -168,10 +170,22 @@ static void *request_room(void *arg, uint64_t size)
     return r->buffer;
 }
 
+static void start_request(struct job *j, struct request *r);
+
 static void request_done(void *arg, const struct store_result *result)
 {
     struct request *r = arg;
     r->result = *result;
+    if (result->rc < 0 && r->refusal.code && r->refused < REFUSED_MAX) {
+        lock(r->job->driver);
+        r->refused++;
+        unlock(r->job->driver);
+        r->refusal.code = 0; /* perhaps no answer of the store: the page of something before it */
+        __atomic_add_fetch(&r->job->fetch->pending, 1, __ATOMIC_ACQ_REL); /* the one who starts */
+        start_request(r->job, r);
+        one_less(r->job);
+        return;
+    }
     if (result->rc < 0 && r->refusal.code) {
         r->result.rc = r->refusal.code;
         r->result.error = r->refusal;
@@ -187,6 +201,7 @@ static void start_request(struct job *j, struct request *r)
     struct store_range range = {r->bytes ? (int64_t)p->offset : 0, r->bytes};
     struct where where;
     uint64_t ticket = 0;
+    uint32_t refused = r->refused;
     int rc = p->absurd ? decode_check_size(j, p->index, p->length, &r->result.error) : 0;
     if (rc >= 0)
         rc = index_locate(d, array_of(j, p), j->chunks[p->index].chunk, &where, &r->result.error);
@@ -199,7 +214,8 @@ static void start_request(struct job *j, struct request *r)
         return;
     }
     lock(d); /* the reply may be here already: a late cancel of its ticket does nothing */
-    r->ticket = ticket;
+    if (refused == r->refused) /* else it was refused meanwhile, and has been asked for anew */
+        r->ticket = ticket;
     bool cancelled = j->fetch->shared.cancelled;
     unlock(d);
     if (cancelled)
