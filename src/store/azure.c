@@ -122,6 +122,7 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
         .generation = (uint32_t)use.generation,
         .clocks = (uint8_t)atomic_load(&s->shared.clocks),
         .kind = (uint8_t)azure_kind_of(use.value),
+        .listing = t->query != NULL,
     });
     add_url(s, t, &w->url);
     rc = w->url.failed || add_headers(s, w) < 0 ? error_nomem(e, w->url.size, "a request")

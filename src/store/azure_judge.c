@@ -119,7 +119,8 @@ static bool refuses_anonymous(const struct answer *a)
 static bool learns_token(struct azure_store *s, const struct answer *a)
 {
     int status = a->reply->head->status;
-    if (refuses_anonymous(a) && remote_denied(&s->remote, s->cred, a->mark.generation))
+    if (refuses_anonymous(a) && !a->mark.listing &&
+        remote_denied(&s->remote, s->cred, a->mark.generation))
         return true;
     return s->cred && a->mark.kind == AZURE_BEARER &&
            (status == 401 || (status == 403 && is(a, "AuthenticationFailed"))) &&

@@ -125,7 +125,8 @@ static bool is_absent(const struct gcs_store *s, const struct answer *a)
 static bool learns_credential(struct gcs_store *s, const struct answer *a)
 {
     int status = a->reply->head->status;
-    if ((status == 401 || status == 403) && remote_denied(&s->remote, s->cred, a->mark.generation))
+    if ((status == 401 || status == 403) && !a->mark.listing &&
+        remote_denied(&s->remote, s->cred, a->mark.generation))
         return true;
     return s->cred && status == 401 && cred_refused(s->cred, a->mark.generation);
 }

@@ -25,7 +25,8 @@ int remote_ask(struct remote *r, const char *name, const char *query, struct buf
 
 /* Anonymous requests to this place were refused before: no use in trying them first. */
 bool remote_refused_before(const struct remote *r);
-/* An anonymous request was refused: true: there may be a credential after all, ask again. */
+/* An anonymous request for an object was refused: true: there may be a credential after all, ask again. Not for listings: much
+ * that is public may be read and not listed, and who is somebody may be refused what nobody is not. */
 struct cred;
 bool remote_denied(struct remote *r, struct cred *cred, uint64_t generation);
 

@@ -136,7 +136,8 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
     struct s3_store *s = arg;
     struct cred_use use = {.value = NULL};
     struct s3_mark mark = {.clocks = (uint8_t)atomic_load(&s->shared.clocks),
-                           .head = !strcmp(t->method, "HEAD")};
+                           .head = !strcmp(t->method, "HEAD"),
+                           .listing = t->query != NULL};
     if (!mark.head && atomic_load(&s->shared.search) == S3_SEARCH_UNDER_WAY)
         return NET_WAIT;
     int rc = s->cred ? cred_get(s->cred, &use, e) : 0;

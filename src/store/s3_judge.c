@@ -160,7 +160,7 @@ static bool learns_credential(struct s3_store *s, const struct answer *a)
         return false;
     if (is(a, "ExpiredToken") || is(a, "InvalidToken") || is(a, "TokenRefreshRequired"))
         return cred_refused(s->cred, generation);
-    if (status == 403 && remote_denied(&s->remote, s->cred, generation))
+    if (status == 403 && !a->mark.listing && remote_denied(&s->remote, s->cred, generation))
         return true;
     bool vague = !a->code[0] || is(a, "AccessDenied") || is(a, "InvalidAccessKeyId");
     return status == 403 && vague && just_ended(s, a, &generation) &&

@@ -2,10 +2,11 @@
 #ifndef TESTS_WIRE_AZURE_H
 #define TESTS_WIRE_AZURE_H
 #include "store/shared.h"
+#include "wire/patience.h"
 #include "wire/wire.h"
 
 static struct server mock;
-static const struct net_policy quick __attribute__((unused)) = QUICK;
+static const struct net_policy quick __attribute__((unused)) = UNHURRIED;
 
 /* Bytes 0 to 63, and 64 to 127. */
 #define SECRET                                                                                     \

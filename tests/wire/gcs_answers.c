@@ -2,10 +2,11 @@
  * real one seldom does (gcs_mock.py). The store must end with the bytes, with "missing" where that
  * is certain, or with one error that says what to do. */
 #include "base/mem.h"
+#include "wire/patience.h"
 #include "wire/wire.h"
 
 static struct server mock;
-static const struct net_policy quick = QUICK;
+static const struct net_policy quick = UNHURRIED;
 
 static char account[8192], elsewhere[8192]; /* a service account's file, as an option's text */
 

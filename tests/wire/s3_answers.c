@@ -3,10 +3,11 @@
  * one error that says what to do; and never with a wrong one of these. */
 #include "base/mem.h"
 #include "store/shared.h"
+#include "wire/patience.h"
 #include "wire/wire.h"
 
 static struct server mock;
-static const struct net_policy quick = QUICK;
+static const struct net_policy quick = UNHURRIED;
 
 #define KEYS "\"key\": \"KEY\", \"secret\": \"secret/with+specials\""
 
@@ -112,6 +113,34 @@ static void a_whole_object_is_held_against_its_checksum(void)
     check_eq(g.r.rc, 0);
     free(g.data);
     store_unref(s);
+}
+
+/* The mock is no metadata service either; but what it was asked is counted. */
+static void an_instance_is_asked_when_an_object_is_refused_not_a_listing(void)
+{
+    char url[64];
+    char *names;
+    size_t size;
+    struct hr_error e = {0};
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/_imds", mock.port);
+    setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", url, 1);
+    unsetenv("AWS_EC2_METADATA_DISABLED");
+    unsigned long before = requests_of("_imds");
+    struct store *s = open_bucket("unlisted", "");
+    check_eq(store_list(s, "", &names, &size, &e), HR_ESTORE);
+    check_has(e.text, "403 AccessDenied");
+    struct got g = read_all(s, "hello");
+    check_eq(g.r.rc, 0);
+    free(g.data);
+    store_unref(s);
+    check_eq(requests_of("_imds") - before, 0);
+    s = open_bucket("plain", "");
+    g = read_all(s, "hello");
+    check_eq(g.r.rc, HR_ESTORE);
+    check_has(g.r.error.text, "looked at: environment");
+    store_unref(s);
+    check(requests_of("_imds") > before);
+    setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
 }
 
 static void a_region_is_learnt_once_for_all_stores(void)
@@ -426,6 +455,7 @@ int main(int argc, char **argv)
         return 77;
     RUN(signed_requests_are_answered);
     RUN(a_whole_object_is_held_against_its_checksum);
+    RUN(an_instance_is_asked_when_an_object_is_refused_not_a_listing);
     RUN(a_region_is_learnt_once_for_all_stores);
     RUN(the_region_is_learnt_from_every_kind_of_answer);
     RUN(regions_that_change_or_make_no_sense_are_errors);

@@ -7,7 +7,7 @@ is "new", with OLD it is "old". The region is us-east-1 unless the bucket's name
 
     plain         honest; so are all buckets once they have had their way
     echo          the request's head comes back as the body
-    public        anonymous requests only: signed ones get 403
+    public        anonymous requests only: signed ones get 403     unlisted       likewise, and no listings
     moved-301     is in eu-west-3: 301 with x-amz-bucket-region     moved-400   400 AuthorizationHeaderMalformed, <Region>
     moved-403     403 with the header                              moved-host  301 whose <Endpoint> alone tells
     moved-307     307 whose Location alone tells                   moved-head  301 that tells nothing but to a HEAD
@@ -165,9 +165,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(301, "PermanentRedirect", {"x-amz-bucket-region": f"eu-west-{nth + 10}"})
         if b == "moved-evil":
             raise Refused(301, "PermanentRedirect", {"x-amz-bucket-region": "evil.example/x"})
-        if b == "public" and scope:
+        if b in ("public", "unlisted") and scope:
             raise Refused(403, "AccessDenied")
-        if b not in ("public", "echo") and not scope:
+        if b == "unlisted" and "list-type=2" in self.path:
+            raise Refused(403, "AccessDenied")
+        if b not in ("public", "unlisted", "echo") and not scope:
             raise Refused(403, "AccessDenied")
         if b == "payer" and self.headers.get("x-amz-request-payer") != "requester":
             raise Refused(403, "AccessDenied")
@@ -245,7 +247,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             text = f"<?xml version='1.0' encoding='UTF-8'?>\n<Error><Code>{r.code}</Code><Message>m</Message>{r.extra}</Error>"
             self.reply(r.status, text, r.fields)
 
-    do_HEAD = do_GET
+    do_HEAD = do_PUT = do_GET
 
 
 class Server(http.server.ThreadingHTTPServer):
