@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "run/first.h"
 
 #define COLD_NS          5u /* a byte, and more: the page cache does not have it */
 #define COLD_JOBS        64
 #define READ_AHEAD_LEAST (64u << 10) /* bytes of a chunk */
-#define FIRST_FETCHES    32
 #define WARN_MISSING     32 /* chunks of an array probed before "all of them are missing" is said */
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -391,8 +391,8 @@ static void limit_fetches(struct driver *d, bool first)
     uint32_t most = d->fixed.c.engine.fetches;
     if (!d->fixed.remote)
         return;
-    feed(d, &(struct event){.kind = EVENT_LIMIT,
-                            .limit = first && most > FIRST_FETCHES ? FIRST_FETCHES : most});
+    uint32_t few = first ? first_fetches(d->fixed.c.plan, d->turn.epoch, d->turn.step) : most;
+    feed(d, &(struct event){.kind = EVENT_LIMIT, .limit = few < most ? few : most});
 }
 
 static void finish_batch(struct driver *d, const struct action *a)
