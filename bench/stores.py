@@ -180,7 +180,6 @@ class Stores:
                 **self.obstore(archive, rounds, f"s3://{archive}.zarr", theirs, within),
             }
             raw = self.interleave(cell, runs)
-            self.share_bar(cell, raw, STORE, f"the bare GETs are not signed; {n} transfers at once")
             self.over_obstore(cell, raw)
 
     def far(self, cell: str, archive: str) -> None:
