@@ -27,6 +27,7 @@ struct place {
     bool failed;  /* its index could not be had */
     bool absurd;  /* `length` is that of no chunk: its request fails without being made */
     uint64_t shard, offset, length;
+    struct hr_error *why; /* `failed`; NULL where there was no memory for it: then shared.error */
 };
 struct request {
     struct job *job;
@@ -94,6 +95,21 @@ static void fail_place(struct job *j, const struct place *p, const struct hr_err
     j->states[p->index].data = e;
 }
 
+/* Indexes differ in what went wrong: each chunk is told of its own. Under index.mutex. */
+static void lose_index(struct fetch *f, struct place *p, const struct hr_error *e)
+{
+    p->failed = true;
+    p->why = mem_alloc(sizeof *p->why);
+    if (p->why)
+        *p->why = *e;
+    f->shared.error = *e;
+}
+
+static const struct hr_error *why_lost(const struct fetch *f, const struct place *p)
+{
+    return p->why ? p->why : &f->shared.error;
+}
+
 static void settle_request(struct job *j, struct request *r)
 {
     const struct place *places = j->fetch->places + r->first;
@@ -132,6 +148,8 @@ void fetch_free(struct job *j)
         return;
     for (uint32_t i = 0; i < f->n_requests; i++)
         pool_put(j->driver->fixed.pool, f->requests[i].buffer, f->requests[i].buffer_bytes);
+    for (uint32_t i = 0; i < f->n_places; i++)
+        mem_free(f->places[i].why);
     mem_free(f->requests);
     mem_free(f);
     j->fetch = NULL;
@@ -172,6 +190,17 @@ static void *request_room(void *arg, uint64_t size)
 
 static void start_request(struct job *j, struct request *r);
 
+/* A chunk is lost, and its batch with it: the rest of the job is not waited for. From a store that is down the rest would
+ * take the time of all retries, several at once, over and over. */
+static void give_up_rest(struct job *j)
+{
+    lock(j->driver);
+    bool already = j->fetch->shared.cancelled || j->fetch->shared.larger;
+    unlock(j->driver);
+    if (!already && !j->driver->fixed.c.mask)
+        fetch_cancel(j);
+}
+
 static void request_done(void *arg, const struct store_result *result)
 {
     struct request *r = arg;
@@ -190,6 +219,8 @@ static void request_done(void *arg, const struct store_result *result)
         r->result.rc = r->refusal.code;
         r->result.error = r->refusal;
     }
+    if (r->result.rc < 0)
+        give_up_rest(r->job);
     one_less(r->job);
 }
 
@@ -308,10 +339,8 @@ static void waited(struct job *j, uint32_t place, const struct hr_error *e)
 {
     struct driver *d = j->driver;
     lock(d);
-    if (e) {
-        j->fetch->places[place].failed = true;
-        j->fetch->shared.error = *e;
-    }
+    if (e)
+        lose_index(j->fetch, &j->fetch->places[place], e);
     bool last = --j->fetch->shared.waiting == 0;
     unlock(d);
     if (last)
@@ -453,13 +482,12 @@ static void locate(struct job *j, uint32_t at)
     if (rc >= 0 && where.kind == WHERE_INDEX && !p->failed)
         rc = ask_index(j, at, array_of(j, p), &where, &e);
     if (rc < 0) {
-        p->failed = true;
         lock(j->driver);
-        f->shared.error = e;
+        lose_index(f, p, &e);
         unlock(j->driver);
     }
     if (p->failed)
-        fail_place(j, p, &f->shared.error);
+        fail_place(j, p, why_lost(f, p));
     else if (where.kind == WHERE_MISSING)
         s->fetched = FETCHED_MISSING;
     if (p->failed || where.kind == WHERE_MISSING || where.kind == WHERE_INDEX)
@@ -492,7 +520,7 @@ static void locate_all(struct job *j)
     unlock(d);
     for (uint32_t i = 0; all && some_failed && i < f->n_places; i++)
         if (f->places[i].failed)
-            fail_place(j, &f->places[i], &f->shared.error);
+            fail_place(j, &f->places[i], why_lost(f, &f->places[i]));
     if (all && again)
         locate_all(j);
     else if (all)

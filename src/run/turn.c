@@ -589,6 +589,17 @@ static void run_actions(struct driver *d)
         act(d, &a);
 }
 
+/* The consumer hears of a lost chunk as soon as all batches before it are finished, not when the rest of its batch has come:
+ * from a store that is down that would take the time of all retries, over and over. */
+static void give_up_lost(struct driver *d)
+{
+    uint32_t slot;
+    if (!d->turn.running || !engine_lost(d->turn.engine, &slot))
+        return;
+    const struct finished *f = d->turn.nodes[slot];
+    break_down(d, f && f->error.code ? &f->error : &d->turn.failure);
+}
+
 static void go_on_if_idle(struct driver *d)
 {
     struct hr_error e = {0};
@@ -617,6 +628,7 @@ void turn(struct driver *d)
     while (take_news(d, &m)) {
         take_in(d, &m);
         run_actions(d);
+        give_up_lost(d);
         go_on_if_idle(d);
         if (!d->turn.dead)
             d->turn.stats.engine = *engine_stats(d->turn.engine);
