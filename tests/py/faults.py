@@ -116,7 +116,7 @@ def watch(seconds: int) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def watched() -> Iterator[None]:
-    with watch(60):
+    with watch(300):
         yield
 
 

@@ -77,7 +77,7 @@ def watch_out(tasks: list[Any], **env: str) -> str:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM], input=json.dumps(tasks), capture_output=True, text=True,
-        timeout=50, check=False, env={**clean, "HEADRACE_LOG": "debug", **env},
+        timeout=250, check=False, env={**clean, "HEADRACE_LOG": "debug", **env},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "that was all" in done.stdout
