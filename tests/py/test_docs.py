@@ -211,7 +211,7 @@ def test_reports_have_the_documented_members(place: Path) -> None:
 REMOTE = {
     "requests", "bytes", "completed", "missing", "failed", "canceled", "retries", "throttles", "connections",
     "ignored_ranges", "limit", "in_flight", "waiting", "hedges", "hedges_won", "parts", "addresses", "rests",
-    "first_byte_us", "throughput_kib_s", "summary",
+    "first_byte_us", "throughput_kib_s", "summary", "opened_ahead", "used_ahead",
 }  # fmt: skip
 
 
