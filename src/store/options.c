@@ -8,33 +8,58 @@
 #include "base/buf.h"
 #include "base/distance.h"
 
+/* Another spelling of an option that stands before it in the table. */
+static bool is_synonym(const struct option_spec *specs, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (specs[k].offset == specs[i].offset)
+            return true;
+    return false;
+}
+
+/* The name that was probably meant, or NULL. Names of environment variables are options in capitals. */
+static const char *nearest_to(const char *name, const struct option_spec *specs, size_t n)
+{
+    const char *nearest = NULL;
+    char lower[64];
+    size_t size = strlen(name);
+    unsigned least = (unsigned)size / 2 + 1;
+    if (size >= sizeof lower)
+        return NULL;
+    for (size_t i = 0; i <= size; i++)
+        lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 32) : name[i];
+    for (size_t i = 0; i < n; i++) {
+        unsigned d = distance(lower, specs[i].name);
+        if (d > 2 && (strstr(specs[i].name, lower) || strstr(lower, specs[i].name)))
+            d = 2;
+        if (d < least) {
+            least = d;
+            nearest = specs[i].name;
+        }
+    }
+    return nearest;
+}
+
 static int unknown(const char *name, const char *store, const struct option_spec *specs, size_t n,
                    struct hr_error *e)
 {
-    const char *nearest = NULL;
-    unsigned least = (unsigned)strlen(name) / 2 + 1;
     struct buf all;
     if (!n)
         return error_set(e, HR_EINVAL,
                          "%s: unknown storage option \"%s\"; this kind of store takes none", store,
                          name);
     buf_init(&all);
-    for (size_t i = 0; i < n; i++) {
-        unsigned d = distance(name, specs[i].name);
-        if (d > 2 && (strstr(specs[i].name, name) || strstr(name, specs[i].name)))
-            d = 2;
-        if (d < least) {
-            least = d;
-            nearest = specs[i].name;
-        }
-        buf_printf(&all, "%s%s", i ? ", " : "", specs[i].name);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (!is_synonym(specs, i))
+            buf_printf(&all, "%s%s", all.size ? ", " : "", specs[i].name);
+    const char *nearest = nearest_to(name, specs, n), *names = all.failed ? "" : all.data;
     if (nearest)
-        error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; did you mean \"%s\"?", store,
-                  name, nearest);
+        error_set(e, HR_EINVAL,
+                  "%s: unknown storage option \"%s\"; did you mean \"%s\"? There are: %s", store,
+                  name, nearest, names);
     else
         error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; there are: %s", store, name,
-                  all.failed ? "" : all.data);
+                  names);
     buf_dispose(&all);
     return HR_EINVAL;
 }

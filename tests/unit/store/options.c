@@ -15,6 +15,7 @@ static const struct option_spec specs[] = {
     {"stall_timeout", OPTION_SECONDS, AT(ms), 0, 3600},
     {"max_retries", OPTION_COUNT, AT(count), 0, 100},
     {"proxy", OPTION_STRING, AT(text), 0, 0},
+    {"http_proxy_url", OPTION_STRING, AT(text), 0, 0},
     {"headers", OPTION_HEADERS, AT(headers), 0, 0},
 };
 
@@ -22,7 +23,7 @@ static int parse(const char *json, struct values *v, struct arena *a, struct hr_
 {
     arena_init(a);
     memset(e, 0, sizeof *e);
-    return options_parse(json, "http://h", specs, 5, v, a, e);
+    return options_parse(json, "http://h", specs, 6, v, a, e);
 }
 
 static void values_of_each_type_are_taken(void)
@@ -53,12 +54,13 @@ static void unknown_options_name_the_nearest(void)
     const char *const near[][2] = {{"stall_timeuot", "stall_timeout"},
                                    {"retries", "max_retries"},
                                    {"header", "headers"},
-                                   {"missing403", "missing_403"}};
+                                   {"missing403", "missing_403"},
+                                   {"MAX_RETRIES", "max_retries"}};
     struct values v = {0};
     struct arena a;
     struct hr_error e;
     char json[64], want[64];
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 5; i++) {
         snprintf(json, sizeof json, "{\"%s\": 1}", near[i][0]);
         snprintf(want, sizeof want, "did you mean \"%s\"", near[i][1]);
         check_eq(parse(json, &v, &a, &e), HR_EINVAL);
@@ -66,7 +68,7 @@ static void unknown_options_name_the_nearest(void)
         arena_dispose(&a);
     }
     check_eq(parse("{\"zzzzzzzz\": 1}", &v, &a, &e), HR_EINVAL);
-    check_has(e.text, "there are: missing_403, stall_timeout");
+    check_has(e.text, "there are: missing_403, stall_timeout, max_retries, proxy, headers");
     arena_dispose(&a);
 }
 
