@@ -79,7 +79,7 @@ static int drain(const struct request *r, struct hr_loader *l, struct figures *f
     while (f->steps < total) {
         struct hr_batch *b;
         double asked = now();
-        int rc = hr_loader_next(l, -1, &b, e);
+        int rc = hr_loader_poll(l, -1, cli_show_log, NULL, &b, e);
         double got = now();
         if (rc < 0)
             return -1;

@@ -25,6 +25,13 @@ def source_of(store: Any) -> Any:
             return ZarrSource(store, "")
         if isinstance(getattr(store, "store", None), abc.Store) and isinstance(getattr(store, "path", None), str):
             return ZarrSource(store.store, store.path)
+    if type(store).__module__.partition(".")[0] == "xarray":
+        from headrace._errors import UnsupportedError
+
+        raise UnsupportedError(
+            "an xarray object is no archive: give the path or URL that it was opened from, "
+            'as in hr.open("era5.zarr")'
+        )
     if isinstance(store, Mapping):
         return FsspecSource(store) if hasattr(store, "fs") and hasattr(store, "root") else MappingSource(store)
     from headrace._errors import UnsupportedError

@@ -23,6 +23,8 @@ void runtime_net_done(void);
 struct store_shared;
 int runtime_shared(struct store_shared **out, struct hr_error *e);
 
+/* As the hook of hr_on_wait says; for store_env. */
+int runtime_interrupted(void *unused);
 void runtime_log(int level, const char *text);
 
 unsigned runtime_local_ranks(

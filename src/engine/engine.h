@@ -137,7 +137,9 @@ const struct engine_stats *engine_stats(const struct engine *g);
 int engine_check(const struct engine *g, struct hr_error *e);
 /* Whether the oldest open batch has lost a chunk, and will be FINISHed as failed: its slot. */
 bool engine_lost(const struct engine *g, uint32_t *slot);
-/* One line on what the oldest batch waits for, for the 30 s log line. */
+/* The oldest batch, what it waits for: a job under way (false: none), and how many there are. */
+bool engine_waits(const struct engine *g, uint32_t *job, uint32_t *jobs);
+/* … in one line. */
 void engine_explain(const struct engine *g, char *out, size_t n);
 
 #endif

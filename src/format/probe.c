@@ -50,7 +50,7 @@ static int guess(struct reader *r, const char *group, int depth, const char *nam
         return 0;
     r->guesses[r->n_guesses++] = path;
     TRY(reader_push(r, reader_first_phase(r), path, depth + 1, true, e));
-    r->stack[r->n - 1].guess = true;
+    r->queue[r->n - 1].guess = true;
     return 0;
 }
 

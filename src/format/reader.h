@@ -81,6 +81,11 @@ void reader_free(struct reader *r);
  * ends the round; after one of a later round than the first the reader can be asked again. */
 int reader_step(struct reader *r, struct need *need, struct hr_error *e);
 int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *e);
+/* After reader_step, what it will most likely ask for i steps later, where answers do not change that: READER_NEED, its key
+ * in *key (need->key NULL: it will not ask, after all); READER_READY when there is nothing more. So documents can be fetched together, and are fed one by one. */
+struct buf;
+int reader_ahead(const struct reader *r, size_t i, struct buf *key, struct need *need,
+                 struct hr_error *e);
 
 /* After READY of the root: start another round that adds the array at `path`, or fails with HR_ENOENT naming near
  * matches. A path "a.field" or "a/field" addresses a field of a struct array when no such array exists. An array whose

@@ -41,12 +41,13 @@ struct want {
 
 struct reader {
     struct nodes nodes;
-    struct task *stack;
-    size_t n, cap;
-    size_t sought;  /* nodes in this round */
-    struct buf key; /* of the need in progress */
-    bool ready;     /* the root has been read */
-    bool rootless;  /* … and has no document of its own */
+    struct task *queue; /* those from `head` on */
+    size_t head, n, cap;
+    size_t sought;        /* nodes in this round */
+    struct buf key;       /* of the need in progress */
+    bool ready;           /* the root has been read */
+    bool rootless;        /* … and has no document of its own */
+    size_t below, looked; /* folders there, and those of them that are looked into */
     bool consolidated;
     bool walking; /* this round is a walk of the whole */
     bool walked;

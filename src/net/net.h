@@ -129,6 +129,12 @@ int net_client_open(struct net *n, const struct net_config *c, struct net_client
 void net_client_close(struct net_client *c);
 void net_client_stats(struct net_client *c, struct net_stats *out);
 
+/* The last failure of a try, if it is not long ago: "URL: no answer within 10.0 s: try 2, next try in 0.3 s", else "". */
+#define TROUBLE_BYTES 480
+void net_client_trouble(struct net_client *c, char *out, size_t n);
+/* Somebody has waited so long for an object: a warning in the log, with the trouble there was. */
+void net_client_waits(struct net_client *c, const char *key, unsigned seconds);
+
 enum { NET_OK = 0, NET_MISSING = 1 };
 struct net_result {
     int rc;               /* NET_OK, NET_MISSING or a negative code */

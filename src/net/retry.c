@@ -12,6 +12,7 @@
 #define STALE_MAX          3
 #define WRONG_MAX          5 /* one answer in five may be a lie, and an epoch still ends */
 #define UNANSWERED_MAX     3
+#define SILENT_MAX         2 /* each takes as long as an answer may */
 #define AGAIN_MAX          2
 
 const char *cause_name(enum cause c)
@@ -83,6 +84,14 @@ static uint64_t backoff_ms(const struct net_policy *p, uint32_t failures, uint64
     return most ? random % (most + 1) : 0;
 }
 
+/* Retries of a server that has never answered anything: it may not be one. */
+static uint32_t unanswered_max(enum cause c)
+{
+    return c == CAUSE_FIRST_BYTE                    ? SILENT_MAX
+           : c == CAUSE_CONNECT || c == CAUSE_RESET ? UNANSWERED_MAX
+                                                    : UINT32_MAX;
+}
+
 struct retry_decision retry_next(struct retry *r, const struct net_policy *p, enum cause c,
                                  int64_t retry_after_ms, bool answered, struct bucket *b,
                                  uint64_t now_ns, uint64_t random)
@@ -101,7 +110,7 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
     if (c != CAUSE_WRONG) /* only a lie that is repeated at once is meant */
         r->wrong = 0;
     if (r->failures > p->max_retries || (c == CAUSE_WRONG && r->wrong++ >= WRONG_MAX) ||
-        (c == CAUSE_CONNECT && !answered && r->failures > UNANSWERED_MAX))
+        (!answered && r->failures > unanswered_max(c)))
         return stop;
     uint64_t delay = backoff_ms(p, r->failures, random);
     if (retry_after_ms > 0) {

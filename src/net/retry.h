@@ -52,8 +52,8 @@ struct retry_decision {
     bool again;
     uint64_t delay_ms;
 };
-/* `answered`: this server has answered before (else connecting is tried three times only: a
- * mistyped host should not take half a minute). `random`: 64 random bits. */
+/* `answered`: this server has answered before (else it is tried a few times only: a mistyped host
+ * should not take minutes). `random`: 64 random bits. */
 struct retry_decision retry_next(struct retry *r, const struct net_policy *p, enum cause c,
                                  int64_t retry_after_ms, bool answered, struct bucket *b,
                                  uint64_t now_ns, uint64_t random);

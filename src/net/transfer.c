@@ -126,10 +126,7 @@ static void try_again(struct transfer *t)
     struct retry_decision d =
         retry_next(&t->retry, &c->config.policy, cause, after, lane->answered, &lane->bucket,
                    l->now, keyed_word(lane->random_key, lane->random_index++));
-    char name[320];
-    transfer_name(t, name, sizeof name);
-    net_log(c->net, 10, "%s: %s: %s; %s in %" PRIu64 " ms", name, cause_name(cause),
-            t->now.fault.text, d.again ? "next try" : "given up", d.again ? d.delay_ms : 0);
+    trouble_note(t, d.again, d.delay_ms);
     if (!d.again) {
         transfer_fail(t, t->now.fault.code, cause != CAUSE_WRONG, t->now.fault.text);
         return;

@@ -147,6 +147,10 @@ struct net_client {
         uint64_t tickets;
         struct net_stats stats; /* without the gauges */
         struct pins pins;
+        struct {
+            uint64_t at_ns, told_ns; /* 0: never */
+            char text[TROUBLE_BYTES];
+        } trouble; /* the last */
     } synced;
     struct lane lanes[NET_THREADS_MAX];
 };
@@ -184,6 +188,8 @@ void transfer_stop(struct transfer *t);     /* whatever it waits for */
 /* `text` with the name of the object before it, and what was tried behind it. */
 void transfer_fail(struct transfer *t, int code, bool retryable, const char *text);
 void transfer_name(const struct transfer *t, char *out, size_t n);
+
+void trouble_note(struct transfer *t, bool again, uint64_t delay_ms); /* its try has failed */
 
 /* body.c; called by libcurl through easy.c: false aborts the try */
 bool body_head(struct transfer *t);

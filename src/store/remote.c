@@ -91,24 +91,42 @@ static void wake(void *arg, const struct store_result *r)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* An interrupted read is cancelled, and soon reported. */
+static void wait_for(struct store *s, const char *key, struct waiter *w, uint64_t ticket)
+{
+    struct store_wait patience = {0};
+    bool ask = true;
+    pthread_mutex_lock(&w->lock);
+    while (!w->done) {
+        cond_wait_until(&w->ended, &w->lock, ask ? clock_ns() + STORE_ASK_NS : 0);
+        if (!ask || w->done)
+            continue;
+        pthread_mutex_unlock(&w->lock);
+        if (store_interrupted(s, key, &patience)) {
+            ask = false;
+            net_cancel(remote(s)->client, ticket);
+        }
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void read_and_wait(struct store *s, const char *key, const char *query,
                           struct store_range range, const struct store_sink *sink,
                           struct store_result *r)
 {
     struct waiter w = {.result = r};
     struct hr_error e;
-    uint64_t ticket;
+    uint64_t ticket = 0;
     pthread_mutex_init(&w.lock, NULL);
-    pthread_cond_init(&w.ended, NULL);
+    cond_init_monotonic(&w.ended);
     int rc = query || !remote(s)->refuse_dots ? 0 : key_check(key, false, s->url, &e);
     if (rc == 0) /* once started, *r is the other thread's */
         rc = start(s, key, query, range, sink, wake, &w, &ticket, &e);
     if (rc < 0)
         *r = (struct store_result){.rc = rc, .error = e};
-    pthread_mutex_lock(&w.lock);
-    while (rc == 0 && !w.done)
-        pthread_cond_wait(&w.ended, &w.lock);
-    pthread_mutex_unlock(&w.lock);
+    else
+        wait_for(s, key, &w, ticket);
     pthread_cond_destroy(&w.ended);
     pthread_mutex_destroy(&w.lock);
 }
@@ -165,6 +183,16 @@ static void remote_stats(struct store *s, struct buf *out)
     struct net_stats stats;
     net_client_stats(remote(s)->client, &stats);
     net_stats_json(&stats, out);
+}
+
+static void remote_trouble(struct store *s, char *out, size_t n)
+{
+    net_client_trouble(remote(s)->client, out, n);
+}
+
+static void remote_waits(struct store *s, const char *key, unsigned seconds)
+{
+    net_client_waits(remote(s)->client, key, seconds);
 }
 
 const struct store_ops remote_ops = {
