@@ -57,6 +57,19 @@ void cred_value_clear(struct cred_value *v)
     *v = (struct cred_value){0};
 }
 
+const char *cred_fault(const char *text)
+{
+    size_t n = text ? strlen(text) : 0;
+    if (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+        return "ends in a line break";
+    if (n && (text[0] == ' ' || text[n - 1] == ' '))
+        return text[0] == ' ' ? "begins with a space" : "ends in a space";
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 127)
+            return "has a line break or another control character in it";
+    return NULL;
+}
+
 int cred_value_set(struct cred_value *v, const char *id, const char *secret, const char *token,
                    int64_t until, struct hr_error *e)
 {

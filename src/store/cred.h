@@ -81,4 +81,7 @@ bool cred_denied(struct cred *c, uint64_t generation);
  * NULL. For the error of a request that was refused for want of a credential. Lives as long as c. */
 const char *cred_tried(struct cred *c);
 
+/* NULL, or what is wrong with a key, secret or token as a user or a file gives it: "ends in a line break". */
+const char *cred_fault(const char *text);
+
 #endif

@@ -91,6 +91,13 @@ int aws_environment(struct aws *a, struct cred_value *v, struct buf *why, struct
     }
     if (!secret)
         return error_set(e, HR_EINVAL, "AWS_ACCESS_KEY_ID is set, but not AWS_SECRET_ACCESS_KEY");
+    const struct {
+        const char *name, *value;
+    } parts[] = {
+        {"AWS_ACCESS_KEY_ID", id}, {"AWS_SECRET_ACCESS_KEY", secret}, {"AWS_SESSION_TOKEN", token}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (cred_fault(parts[i].value))
+            return error_set(e, HR_EINVAL, "%s %s", parts[i].name, cred_fault(parts[i].value));
     if (end && !aws_time(end, &until))
         return error_set(e, HR_EINVAL, "AWS_CREDENTIAL_EXPIRATION is no time: \"%.40s\"", end);
     TRY(cred_value_set(v, id, secret, token, until, e));

@@ -1,6 +1,8 @@
 /* See remote.h. A blocking read is an asynchronous one that is waited for. */
 #include "store/remote.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "base/thread.h"
 #include "net/stats.h"
@@ -8,7 +10,8 @@
 #include "store/key.h"
 #include "store/shared.h"
 
-struct remote_read { /* carries the store's callback through the net's */
+struct remote_read {   /* carries the store's callback through the net's */
+    struct remote *of; /* NULL: a listing */
     store_done done;
     void *arg;
 };
@@ -28,6 +31,8 @@ static void read_done(void *arg, const struct net_result *n)
                              .error = n->error};
     store_done done = read->done;
     void *done_arg = read->arg;
+    if (n->rc == NET_OK && read->of)
+        atomic_store(&read->of->has_read, true);
     mem_free(read);
     done(done_arg, &r);
 }
@@ -49,7 +54,7 @@ static int start(struct store *s, const char *key, const char *query, struct sto
     struct remote_read *read = mem_alloc(sizeof *read);
     if (!read)
         return error_nomem(e, sizeof *read, "a read");
-    *read = (struct remote_read){done, arg};
+    *read = (struct remote_read){query ? NULL : remote(s), done, arg};
     struct net_get get = {
         .key = key,
         .query = query,
@@ -203,7 +208,24 @@ const struct store_ops remote_ops = {
     .start = remote_start,
     .cancel = remote_cancel,
     .stats = remote_stats,
+    .trouble = remote_trouble,
+    .waits = remote_waits,
 };
+
+bool remote_is_document(const char *key)
+{
+    static const char *const names[] = {"zarr.json", ".zmetadata", ".zgroup", ".zarray"};
+    const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+bool remote_may_be_missing(const struct remote *r, const char *key)
+{
+    return atomic_load(&r->has_read) || !remote_is_document(key);
+}
 
 bool remote_refused_before(const struct remote *r)
 {

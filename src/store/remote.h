@@ -12,6 +12,7 @@ struct remote {
     struct store_shared *shared; /* store_env's; NULL: none. The store gives it back */
     const char *place;           /* of what is shared: server and bucket, in the store's arena */
     bool refuse_dots;            /* the server resolves "." and ".." in paths */
+    _Atomic bool has_read;       /* an object came */
     int (*list)(struct remote *r, const char *prefix, char **names, size_t *size,
                 struct hr_error *e); /* store_list; NULL: this kind of server has no listings */
 };
@@ -22,6 +23,12 @@ extern const struct store_ops remote_ops;
 struct buf;
 int remote_ask(struct remote *r, const char *name, const char *query, struct buf *body,
                struct hr_error *e);
+
+/* zarr.json and its elders: what makes a directory an archive or an array. */
+bool remote_is_document(const char *key);
+/* May a 403 be read as "missing", where the user asks for that (missing_403)? Of a document only once an object of
+ * the store was read: who has wrong keys is refused everything, and is not to be told that there is no archive. */
+bool remote_may_be_missing(const struct remote *r, const char *key);
 
 /* Anonymous requests to this place were refused before: no use in trying them first. */
 bool remote_refused_before(const struct remote *r);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/arena.h"
+#include "store/cred.h"
 #include "store/cred_aws.h"
 #include "store/cred_s3_env.h"
 
@@ -111,6 +112,13 @@ static int read_style(struct s3_options *o, const char *shown, struct hr_error *
 
 static int check_keys(const struct s3_options *o, const char *shown, struct hr_error *e)
 {
+    const struct {
+        const char *name, *value;
+    } parts[] = {{"key", o->id}, {"secret", o->secret}, {"token", o->token}};
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (cred_fault(parts[i].value))
+            return error_set(e, HR_EINVAL, "%s: the storage option %s %s", shown, parts[i].name,
+                             cred_fault(parts[i].value));
     if (!o->id == !o->secret && (o->id || !o->token))
         return o->id && o->anonymous == MAYBE_YES
                    ? error_set(e, HR_EINVAL, "%s: give either anon or key and secret, not both",

@@ -26,6 +26,7 @@ static void refusals_say_what_to_do(void)
     ERROR("bare403", KEY, "status 403", "anon");
     ERROR("html", KEY, "status 404", "endpoint");
     ERROR("cut404", KEY, "status 404", "endpoint");
+    ERROR("proxy404", KEY, "status 404", "endpoint");
 }
 
 static void missing_is_a_positive_answer(void)
@@ -42,6 +43,8 @@ static void missing_is_a_positive_answer(void)
     for (size_t i = 0; i < 2; i++) {
         struct store *s = open_container(refused[i], KEY ", \"missing_403\": true");
         check_eq(read_all(s, "k").r.rc, STORE_MISSING);
+        check_eq(read_all(s, "a/.zgroup").r.rc,
+                 HR_ESTORE); /* cannot be told where nothing can be read */
         store_unref(s);
     }
     /* A wrong key is not a missing chunk. */

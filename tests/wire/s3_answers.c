@@ -251,6 +251,7 @@ static void refusals_say_what_to_do(void)
           "secret key");
     ERROR("html", KEYS, "status 404", "endpoint_url");
     ERROR("cut404", KEYS, "status 404");
+    ERROR("proxy404", KEYS, "status 404", "not one of S3", "endpoint_url");
 }
 
 static void missing_is_a_positive_answer(void)
@@ -264,6 +265,10 @@ static void missing_is_a_positive_answer(void)
     }
     struct store *s = open_bucket("denied", KEYS ", \"missing_403\": true");
     check_eq(read_all(s, "k").r.rc, STORE_MISSING);
+    /* … but whether there is an archive cannot be told where nothing can be read. */
+    struct got g = read_all(s, "a/zarr.json");
+    check_eq(g.r.rc, HR_ESTORE);
+    check(g.r.denied && !strstr(g.r.error.text, "missing_403"));
     store_unref(s);
     /* A wrong key is not a missing chunk. */
     s = open_bucket("plain", "\"key\": \"KEY\", \"secret\": \"x\", \"missing_403\": true");

@@ -18,7 +18,7 @@ is "new", with OLD it is "old". The region is us-east-1 unless the bucket's name
     expires       the same from its second request on
     throttle      503 SlowDown twice, then honest                  slow-400    400 RequestTimeout twice
     broken        500 InternalError twice                          gone        404 NoSuchBucket
-    html          404 with a page of HTML                          empty404    404 without a body
+    html          404 with a page of HTML                          empty404    404 without a body; proxy404: nor a sign of S3
     cut404        404 whose XML is cut
     list-cut      a listing whose XML is cut                       list-error  <Error> with status 200
     list-endless  the same continuation token for ever             list-html   a page of HTML with status 200
@@ -220,8 +220,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(200, self.listing())
         if self.bucket == "html":
             return self.reply(404, "<html><body>Not found</body></html>")
-        if self.bucket == "empty404":
-            return self.reply(404, "")
+        if self.bucket in ("empty404", "proxy404"):
+            return self.reply(404, "", {"x-amz-request-id": "R1"} if self.bucket == "empty404" else ())
         if self.bucket == "cut404":
             return self.reply(404, "<Error><Code>NoSuchKey</Co")
         if not key.split("/")[-1].startswith("hello"):

@@ -138,7 +138,8 @@ def refused(stores, page):
     token = {"key": None, "secret": None, "access_token": "t0ken"}
     yield "wrong token", "gs://plain/a", gs(**token), ("gs://plain/a/", "401", "token was not accepted")
     yield "no secret", "s3://plain/a", s3(secret=None), ("s3://plain/a", "key without secret")
-    yield "denied", "s3://denied/a", s3(), ("s3://denied/a/", "403 AccessDenied", "s3:ListBucket", "missing_403")
+    yield "denied", "s3://denied/a", s3(), ("s3://denied/a/", "403 AccessDenied", "s3:ListBucket")
+    yield "denied", "s3://denied/a", s3(missing_403=True), ("s3://denied/a/", "403 AccessDenied", "s3:ListBucket")
     yield "denied", "gs://denied/a", gs(), ("gs://denied/a/", "403", "storage.objects")
     yield "denied", "az://noperm/a", az(), ("403 AuthorizationPermissionMismatch", "Storage Blob Data Reader")
     # Wrong clocks and regions are found out and corrected: what is left to say is that there is no archive.
