@@ -2,6 +2,7 @@
 #include "net/judge.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "net/url.h"
 
@@ -23,6 +24,18 @@ static const char *status_text(int status)
     default:
         return "";
     }
+}
+
+/* Web servers say it in the page that comes with a 400: nginx, Apache, Go. */
+static bool wants_tls(const struct net_reply *r)
+{
+    static const char *const words[] = {"plain HTTP request was sent to HTTPS",
+                                        "HTTP request to an HTTPS",
+                                        "speaking plain HTTP to an SSL"};
+    for (size_t i = 0; r->head->status == 400 && i < sizeof words / sizeof *words; i++)
+        if (memmem(r->body, r->body_size, words[i], strlen(words[i])))
+            return true;
+    return false;
 }
 
 static void say_status(struct transfer *t, enum outcome o, enum cause c, const struct net_saying *s)
@@ -76,6 +89,8 @@ void judge_status(struct transfer *t)
             "status %d: a redirect to %s; redirects are not followed, open the archive there",
             r->status, *location ? url_redact(location, shown, sizeof shown) : "nowhere");
     } else {
+        if (wants_tls(&reply))
+            say.hint = "this port speaks https: write https:// before its name";
         say_status(t, OUTCOME_FINAL, CAUSE_NONE, &say);
     }
 }
@@ -135,9 +150,13 @@ void judge_silence(struct transfer *t, CURLcode code)
         transfer_fault(t, OUTCOME_RETRY, CAUSE_CONNECT, HR_ESTORE, "%s%s", text,
                        connect_hint(text, proxied));
         break;
+    case CURLE_GOT_NOTHING: /* as from a port of TLS that is spoken to without */
+        transfer_fault(
+            t, OUTCOME_RETRY, c, HR_ESTORE, "%s%s%s", text, through,
+            t->lane->answered ? "" : "; is this a web server, or does this port speak https?");
+        break;
     case CURLE_OK: /* a reply must have headers */
     case CURLE_OPERATION_TIMEDOUT:
-    case CURLE_GOT_NOTHING:
     case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR:
     case CURLE_PARTIAL_FILE:

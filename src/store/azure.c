@@ -243,6 +243,7 @@ static int open_store(struct azure_store *s, const char *url, const char *option
     s->remote.list = azure_list;
     s->remote.refuse_dots = true; /* the service takes them out of names */
     s->net = net;
+    remote_options_say(&s->options.remote, s->shown, net);
     TRY(remote_open(&s->remote, net, &c, s->shown, e));
     s->remote.base.ops = &azure_ops;
     return 0;

@@ -294,6 +294,7 @@ static int open_store(struct gcs_store *s, const char *url, const char *options,
     c.agrees = agrees;
     remote_options_apply(&s->options.remote, s->address.tls, &c);
     s->remote.list = gcs_list;
+    remote_options_say(&s->options.remote, s->shown, net);
     return remote_open(&s->remote, net, &c, s->shown, e);
 }
 

@@ -99,6 +99,7 @@ int http_store_open(const char *url, const char *options, const struct store_env
         .build = build, .judge = judge, .release = release, .arg = h, .shown = h->url.shown};
     remote_options_apply(&h->options, h->url.tls, &c);
     h->remote.refuse_dots = true;
+    remote_options_say(&h->options, h->url.shown, env->net);
     rc = remote_open(&h->remote, env->net, &c, h->url.shown, e);
     if (rc < 0)
         goto fail;

@@ -363,6 +363,7 @@ static int open_store(struct s3_store *s, const char *url, const char *options,
     remote_options_apply(&s->options.remote, atomic_load(&s->shared.at)->address.tls, &c);
     s->remote.list = s3_list;
     s->net = net;
+    remote_options_say(&s->options.remote, s->shown, net);
     return remote_open(&s->remote, net, &c, s->shown, e);
 }
 
