@@ -121,7 +121,7 @@ HR_API size_t hr_dtype_size(enum hr_dtype t); /* bytes; 0 for types whose size v
 
 struct hr_archive;
 
-/* Open the archive at a path or URL (file, http, https). `options`: JSON object of storage options, or NULL.
+/* Open the archive at a path or URL (file, http, https, s3, gs, az). `options`: JSON object of storage options, or NULL.
  * Reads metadata only. A hierarchy in which one array is unreadable still opens; using that array is the error. */
 HR_API int hr_open(const char *url, const char *options, struct hr_archive **out,
                    struct hr_error *e);

@@ -364,6 +364,10 @@ static int open_store(struct s3_store *s, const char *url, const char *options,
     s->remote.list = s3_list;
     s->net = net;
     remote_options_say(&s->options.remote, s->shown, net);
+    if (s->options.endpoint && s3_endpoint_names(s->options.endpoint, s->place.bucket))
+        net_say(net, 30,
+                "the path of endpoint_url ends in the bucket's name, which comes behind it anyway: "
+                "if nothing is found, leave it out there");
     return remote_open(&s->remote, net, &c, s->shown, e);
 }
 

@@ -172,6 +172,8 @@ int s3_options_read(struct s3_options *o, const char *json, const struct store_e
     TRY(options_parse(json, shown, specs, COUNT(specs), o, a, e));
     TRY(read_nested(o, shown, a, e));
     TRY(check_keys(o, shown, e));
+    if (o->endpoint && !*o->endpoint)
+        return error_set(e, HR_EINVAL, "%s: the storage option endpoint_url is empty", shown);
     TRY(read_surroundings(o, a, e));
     TRY(read_style(o, shown, e));
     if (o->region && !s3_region_ok(o->region, strlen(o->region)))

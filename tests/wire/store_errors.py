@@ -202,7 +202,9 @@ def fault_of(run, parts):
     bad = [f"status {run.returncode}"] if run.returncode != 1 or run.stdout else []
     bad += [f"without {absent}"] if absent else []
     bad += [f"shows {shown}"] if shown else []
-    bad += ["not printable"] if not line.isprintable() or "\ufffd" in line else []
+    lines = line.split("\n")  # warnings of the log may stand before the error
+    whole = all(one.isprintable() and one.startswith("headrace: ") for one in lines)
+    bad += ["not printable"] if not whole or "\ufffd" in line else []
     bad += ["too long"] if len(line) > 560 else []
     return f"{', '.join(bad)}: {line!r}" if bad else ""
 
