@@ -6,11 +6,15 @@
  * program measures both in one run. Prints a line of JSON a round. HTTP/1.1. Receive buffers are
  * 120 KiB: with 256 KiB glibc gives each back to the kernel, at 50 page faults a GET.
  *
- *     get [--store [--adapt] [--threads T]] [--in-flight N] [--rounds R] [--largest BYTES]
- *         [--buffer BYTES] [--ca FILE] FILE
+ *     get [--store [--adapt] [--threads T] [--as URL [--options JSON]]] [--base URL]
+ *         [--before URL] [--in-flight N] [--rounds R] [--largest BYTES] [--buffer BYTES]
+ *         [--ca FILE] FILE
  *
  * With --adapt N reads are asked for at once and the store finds out how many of them are in
- * flight; else there are N. T network threads share the work.
+ * flight; else there are N. T network threads share the work. The store is opened at what is
+ * before the last '/' of the first URL, or at --base, and called --as if that is given: s3://…
+ * for requests that are signed. --before is fetched first, alone, by the bare loop, as metadata
+ * are; its time is part of the first round.
  *
  * FILE has one URL a line; "-" is standard input. */
 #include <curl/curl.h>
@@ -31,7 +35,8 @@ struct get {
     char **urls;
     size_t n, in_flight, rounds, largest;
     long buffer; /* of libcurl */
-    const char *ca;
+    const char *ca, *base, *as, *options, *before;
+    size_t base_size; /* with the '/' behind it */
     int threads;
     bool adapt;
     size_t next, done;
@@ -54,7 +59,7 @@ static void die(const char *what, const char *which)
     exit(1);
 }
 
-static void read_urls(struct get *g, const char *path)
+static void read_urls(struct get *g, const char *path, bool through_store)
 {
     FILE *f = strcmp(path, "-") ? fopen(path, "r") : stdin;
     char *line = NULL;
@@ -71,6 +76,11 @@ static void read_urls(struct get *g, const char *path)
     free(line);
     if (!g->n)
         die("no URLs in", path);
+    g->base_size =
+        g->base ? strlen(g->base) + 1 : (size_t)(strrchr(g->urls[0], '/') - g->urls[0] + 1);
+    for (size_t i = 0; i < g->n && through_store; i++)
+        if (strncmp(g->urls[i], g->urls[0], g->base_size) || !g->urls[i][g->base_size])
+            die("not below the others", g->urls[i]);
 }
 
 /* ---- bare ------------------------------------------------------------------------------------ */
@@ -86,11 +96,16 @@ static size_t keep(char *data, size_t size, size_t n, void *arg)
     return n;
 }
 
-static void begin(CURLM *multi, struct slot *s)
+static void begin_url(CURLM *multi, struct slot *s, const char *url)
 {
     s->n = 0;
-    curl_easy_setopt(s->easy, CURLOPT_URL, s->g->urls[s->g->next++]);
+    curl_easy_setopt(s->easy, CURLOPT_URL, url);
     curl_multi_add_handle(multi, s->easy);
+}
+
+static void begin(CURLM *multi, struct slot *s)
+{
+    begin_url(multi, s, s->g->urls[s->g->next++]);
 }
 
 static void end(CURLM *multi, CURLMsg *m)
@@ -104,24 +119,38 @@ static void end(CURLM *multi, CURLMsg *m)
     curl_multi_remove_handle(multi, s->easy);
     s->g->bytes += s->n;
     s->g->done++;
-    if (s->g->next < s->g->n)
-        begin(multi, s);
+}
+
+static void turn_until(struct get *g, CURLM *multi, size_t n)
+{
+    int running, left;
+    CURLMsg *m;
+    while (g->done < n) {
+        curl_multi_perform(multi, &running);
+        while ((m = curl_multi_info_read(multi, &left))) {
+            struct slot *s;
+            curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&s);
+            end(multi, m);
+            if (g->next < n)
+                begin(multi, s);
+        }
+        if (g->done < n)
+            curl_multi_poll(multi, NULL, 0, 1000, NULL);
+    }
 }
 
 static void bare_round(struct get *g, CURLM *multi, struct slot *slots)
 {
-    int running, left;
-    CURLMsg *m;
+    if (g->before) {
+        begin_url(multi, &slots[0], g->before);
+        g->next = 1; /* nothing is begun behind it */
+        turn_until(g, multi, 1);
+        g->next = g->done = g->bytes = 0;
+        g->before = NULL;
+    }
     for (size_t i = 0; i < g->in_flight && g->next < g->n; i++)
         begin(multi, &slots[i]);
-    while (g->done < g->n) {
-        curl_multi_perform(multi, &running);
-        while ((m = curl_multi_info_read(multi, &left)))
-            if (m->msg == CURLMSG_DONE)
-                end(multi, m);
-        if (g->done < g->n)
-            curl_multi_poll(multi, NULL, 0, 1000, NULL);
-    }
+    turn_until(g, multi, g->n);
 }
 
 static void bare_open(struct get *g, CURLM **multi, struct slot **slots)
@@ -185,7 +214,7 @@ static void read_next(struct slot *s)
     struct store_sink sink = {room, s};
     struct hr_error e;
     uint64_t ticket;
-    if (url && store_start(s->all->store, strrchr(url, '/') + 1, (struct store_range){0}, &sink,
+    if (url && store_start(s->all->store, url + s->g->base_size, (struct store_range){0}, &sink,
                            read_done, s, &ticket, &e) < 0)
         die("failed", e.text);
 }
@@ -200,16 +229,30 @@ static void store_round(struct get *g, struct reads *all)
     pthread_mutex_unlock(&all->lock);
 }
 
+static void store_options(const struct get *g, struct buf *out)
+{
+    const char *between = "";
+    if (g->options) {
+        buf_puts(out, g->options);
+        return;
+    }
+    buf_putc(out, '{');
+    if (!g->adapt) {
+        buf_printf(out, "\"concurrency\": %zu", g->in_flight);
+        between = ", ";
+    }
+    if (g->ca)
+        buf_printf(out, "%s\"ca_file\": \"%s\"", between, g->ca);
+    buf_putc(out, '}');
+}
+
 static void store_begin(struct get *g, struct reads *r)
 {
     struct hr_error e;
-    char *base = strdup(g->urls[0]);
-    char options[512], limit[64];
-    *strrchr(base, '/') = 0;
-    snprintf(limit, sizeof limit, "\"concurrency\": %zu", g->in_flight);
-    snprintf(options, sizeof options, "{%s%s%s%s%s}", g->adapt ? "" : limit,
-             !g->adapt && g->ca ? ", " : "", g->ca ? "\"ca_file\": \"" : "", g->ca ? g->ca : "",
-             g->ca ? "\"" : "");
+    struct buf options;
+    buf_init(&options);
+    store_options(g, &options);
+    char *base = strndup(g->urls[0], g->base_size - 1);
     *r = (struct reads){.g = g, .slots = calloc(g->in_flight, sizeof *r->slots)};
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->over, NULL);
@@ -217,9 +260,10 @@ static void store_begin(struct get *g, struct reads *r)
         r->slots[i] = (struct slot){.g = g, .all = r, .buffer = g->buffers + i * g->largest};
     struct net *net = net_new(&(struct net_options){.threads = g->threads}, &e);
     struct store_env env = {.net = net};
-    if (!net || store_open_with(base, options, &env, &r->store, &e) < 0)
+    if (!net || store_open_with(g->as ? g->as : base, options.data, &env, &r->store, &e) < 0)
         die("cannot open", e.text);
     net_unref(net);
+    buf_dispose(&options);
     free(base);
 }
 
@@ -243,6 +287,10 @@ int main(int argc, char **argv)
                                           {"ca", required_argument, NULL, 'c'},
                                           {"threads", required_argument, NULL, 't'},
                                           {"adapt", no_argument, NULL, 'a'},
+                                          {"base", required_argument, NULL, 'B'},
+                                          {"before", required_argument, NULL, 'F'},
+                                          {"as", required_argument, NULL, 'A'},
+                                          {"options", required_argument, NULL, 'O'},
                                           {0}};
     struct get g = {.in_flight = 32, .rounds = 1, .largest = 16 << 20, .buffer = 120 << 10};
     bool through_store = false;
@@ -263,13 +311,21 @@ int main(int argc, char **argv)
             g.threads = (int)strtol(optarg, NULL, 10);
         else if (c == 'a')
             g.adapt = true;
+        else if (c == 'B')
+            g.base = optarg;
+        else if (c == 'F')
+            g.before = optarg;
+        else if (c == 'A')
+            g.as = optarg;
+        else if (c == 'O')
+            g.options = optarg;
         else
             return 2;
     }
     if (optind + 1 != argc || !g.in_flight || g.in_flight > 4096 || !g.rounds)
         die("usage", "get [--store] [--adapt] [--threads T] [--in-flight N] [--rounds R] "
                      "[--largest BYTES] [--buffer BYTES] [--ca FILE] FILE");
-    read_urls(&g, argv[optind]);
+    read_urls(&g, argv[optind], through_store);
     g.buffers = calloc(g.in_flight, g.largest);
     memset(g.buffers, 1,
            g.in_flight * g.largest); /* their pages are there before the first round */

@@ -26,6 +26,7 @@ VERSION = 2  # part of every plan: raise it when the data or the layout changes
 DATA = pathlib.Path(__file__).parent / "data"
 STEPS, GRID = 4096, (181, 360)
 SMALL_STEPS, SMALL_GRID = 20_000, (64, 64)  # 16 KiB a step
+OBJECTS = {"object_64k": (8192, (128, 128)), "object_1m": (512, (512, 512))}  # raw, a step an object
 MANY_STEPS = 2_000_000  # chunks of which nearly all are missing: what opening and planning alone cost
 AT_ONCE = 256  # steps generated and written together
 
@@ -41,6 +42,7 @@ def archives():
     out = {f"{codec}_c{n}": (STEPS, GRID, codec, n, 0) for codec in CODECS for n in (1, 8, 32)}
     out["sharded"] = (STEPS, GRID, "zstd", 1, 32)
     out |= {f"small_{codec}": (SMALL_STEPS, SMALL_GRID, codec, 1, 0) for codec in CODECS}
+    out |= {name: (steps, grid, "raw", 1, 0) for name, (steps, grid) in OBJECTS.items()}
     out["many"] = (MANY_STEPS, SMALL_GRID, "zstd", 1, 0)
     return out
 
@@ -153,7 +155,7 @@ def main():
     DATA.mkdir(exist_ok=True)
     todo = [n for n in names or specs if not written(n, specs[n])]
     start = time.monotonic()
-    for grid in (GRID, SMALL_GRID):
+    for grid in dict.fromkeys(specs[n][1] for n in todo):
         if group := [n for n in todo if specs[n][1] == grid and n != "many"]:
             print("writing", *group, flush=True)
             write(group, specs)

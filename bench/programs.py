@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,12 @@ class Failed(Exception):
 
 
 def run_json(command: list[object], timeout: float = 300) -> Result:
-    """Run to the end; the JSON line it printed, with `spawned`: CLOCK_MONOTONIC just before it was started."""
+    """The last line that it printed."""
+    return run_lines(command, timeout)[-1]
+
+
+def run_lines(command: list[object], timeout: float = 300) -> list[Result]:
+    """Run to the end; the JSON lines it printed, with `spawned`: CLOCK_MONOTONIC just before it was started."""
     spawned = time.monotonic()
     try:
         p = subprocess.run(
@@ -49,9 +55,12 @@ def run_json(command: list[object], timeout: float = 300) -> Result:
     if p.returncode:
         raise Failed((p.stderr.strip().splitlines() or [f"exit status {p.returncode}"])[-1])
     try:
-        return {**json.loads(p.stdout.strip().splitlines()[-1]), "spawned": spawned}
-    except (ValueError, IndexError):
-        raise Failed(f"no JSON line in {p.stdout[-200:]!r}") from None
+        lines = [{**json.loads(line), "spawned": spawned} for line in p.stdout.splitlines() if line.startswith("{")]
+    except ValueError:
+        lines = []
+    if not lines:
+        raise Failed(f"no JSON line in {p.stdout[-200:]!r}")
+    return lines
 
 
 def python_seconds(code: str, *arguments: object) -> tuple[float, list[str]]:
@@ -75,10 +84,36 @@ def http_floor(archive: str, url: str, *options: object) -> Result:
     return run_json([BUILD / "bench" / "http_floor", *options, DATA / f"{archive}.plan", f"{url}/{archive}.zarr"])
 
 
-def loader(name: str, archive: str, *options: object, url: str | None = None) -> Result:
+def list_of(archive: str, url: str | None = None, numbers: Iterable[int] | None = None) -> Path:
+    """A file that lists objects of the archive: URLs below `url`, or keys."""
+    plan = dict(line.split(maxsplit=1) for line in (DATA / f"{archive}.plan").read_text().splitlines())
+    if numbers is None:
+        numbers = range(-(-int(plan["samples"]) // int(plan["per_chunk"])))
+    before = f"{url}/{archive}.zarr/" if url else ""
+    path = OUT / f"{archive}.{'urls' if url else 'keys'}"
+    path.write_text("".join(f"{before}{plan['key_before']}{i}{plan['key_after']}\n" for i in numbers))
+    return path
+
+
+def get(*options: object, within: Sequence[str] = ()) -> Result:
+    """bench/get.c; its rounds added up."""
+    rounds = run_lines([*within, BUILD / "bench" / "get", *options])
+    total = {key: sum(r[key] for r in rounds) for key in ("seconds", "cpu", "bytes", "gets")}
+    return {"wall": total.pop("seconds"), **total}
+
+
+def obstore(*options: object, within: Sequence[str] = ()) -> Result:
+    return run_json([*within, PYTHON_311, "-W", "ignore", HERE / "peers" / "obstore_get.py", *options])
+
+
+def bridge(*options: object) -> Result:
+    return run_json([sys.executable, "-W", "ignore", HERE / "bridge.py", *options])
+
+
+def loader(name: str, archive: str, *options: object, url: str | None = None, within: Sequence[str] = ()) -> Result:
     python, script, *_ = LOADERS[name]
     where = f"{url}/{archive}.zarr" if url else DATA / f"{archive}.zarr"
-    return run_json([python, "-W", "ignore", HERE / script, "--archive", where, *options])
+    return run_json([*within, python, "-W", "ignore", HERE / script, "--archive", where, *options])
 
 
 def able(name: str, archive: str, http: bool = False) -> bool:
@@ -92,10 +127,11 @@ def prepare(archives: list[str]) -> None:
     OUT.mkdir(exist_ok=True)
     if not PYTHON_311.exists():
         subprocess.run([HERE / "venvs.sh"], check=True)
-    subprocess.run([PYTHON_311, "-W", "ignore", HERE / "make_archives.py", *archives], check=True)
+    if archives:
+        subprocess.run([PYTHON_311, "-W", "ignore", HERE / "make_archives.py", *archives], check=True)
     if not (BUILD / "build.ninja").exists():
         build("meson", "setup", "-Dbench=true", "-Dunit_tests=false", "-Dbuildtype=release", BUILD)
-    build("ninja", "-C", BUILD, "bench/floor", "bench/http_floor")
+    build("ninja", "-C", BUILD, *(f"bench/{name}" for name in ("floor", "http_floor", "get", "sign")))
 
 
 def build(tool: str, *arguments: object) -> None:

@@ -30,6 +30,15 @@ class Bar:
 
 
 @dataclass
+class Skipped:
+    """A promise that cannot be measured on this machine, which is not its fault."""
+
+    cell: str
+    what: str
+    reason: str
+
+
+@dataclass
 class Row:
     """One program in one cell."""
 
@@ -40,12 +49,15 @@ class Row:
     cpu: float | None = None  # over the floor's, smallest paired ratio
     first_ms: float | None = None
     peak_mb: float | None = None
+    gets_s: float | None = None  # objects a second, best round
+    cpu_gb: float | None = None  # CPU seconds a GB, least
     note: str = ""
 
 
 @dataclass
 class Report:
     bars: list[Bar] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     rounds: dict[str, Any] = field(default_factory=dict)  # cell: {program: [raw results]}
 
@@ -68,12 +80,13 @@ def bar_cells(b: Bar) -> list[str]:
 
 def row_cells(r: Row) -> list[str]:
     return [r.cell, r.program, number(r.mb_s, 0), number(r.share), number(r.cpu), number(r.first_ms, 0),
-            number(r.peak_mb, 0), r.note]  # fmt: skip
+            number(r.peak_mb, 0), number(r.gets_s, 0), number(r.cpu_gb), r.note]  # fmt: skip
 
 
 BAR_HEADS = ["cell", "bar", "measured", "limit", "verdict", "note"]
-ROW_HEADS = ["cell", "program", "MB/s", "share of floor", "CPU / floor", "first batch ms", "peak RSS MB", "note"]
-NUMERIC = {"measured", "limit", *ROW_HEADS[2:7]}
+ROW_HEADS = ["cell", "program", "MB/s", "share of floor", "CPU / floor", "first batch ms", "peak RSS MB", "GET/s",
+             "CPU s/GB", "note"]  # fmt: skip
+NUMERIC = {"measured", "limit", *ROW_HEADS[2:9]}
 
 
 def markdown_table(heads: list[str], lines: list[list[str]]) -> str:
@@ -120,14 +133,17 @@ def show(report: Report) -> None:
     print_table("Programs", ROW_HEADS, [row_cells(r) for r in report.rows])
     print_table("Bars", BAR_HEADS, [bar_cells(b) for b in report.bars])
     counts = {v: sum(b.verdict == v for b in report.bars) for v in ("pass", "FAIL", "not measured")}
-    print(", ".join(f"{n} {v}" for v, n in counts.items()))
+    for s in report.skipped:
+        print(f"skipped: {s.cell}, {s.what}: {s.reason}")
+    print(", ".join(f"{n} {v}" for v, n in counts.items()) + f", {len(report.skipped)} skipped")
 
 
 def write(report: Report, command: str, json_path: Path, markdown_path: Path) -> None:
     m = machine()
     bars = [{**asdict(b), "verdict": b.verdict} for b in report.bars]
     rows = [asdict(r) for r in report.rows]
-    text = json.dumps({"command": command, "machine": m, "bars": bars, "rows": rows, "rounds": report.rounds}, indent=1)
+    text = json.dumps({"command": command, "machine": m, "bars": bars, "rows": rows,
+                       "skipped": [asdict(s) for s in report.skipped], "rounds": report.rounds}, indent=1)  # fmt: skip
     json_path.write_text(text + "\n")
     about = (
         f"{m['cpu']}, {m['cores']} cores, Linux {m['kernel']}, Python {m['python']}; `{command}`; load {m['load']:.1f}"

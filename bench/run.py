@@ -23,11 +23,14 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "wire"))
 sys.path.insert(0, str(Path(__file__).parent))
+from nginx import Nginx
+
 import programs
 from programs import DATA, LOADERS, OUT, Failed, Result
-from report import Bar, Report, Row, show, write
-from server import nginx
+from report import Bar, Report, Row, Skipped, show, write
+from stores import Stores
 
 MIB = 1 << 20
 LATER = "headrace, 2nd epoch"
@@ -94,7 +97,7 @@ class Bench:
                 self.fail(cell, name, e)
         return good
 
-    def interleave(self, cell: str, runs: dict[str, Callable[[], Result]]) -> None:
+    def interleave(self, cell: str, runs: dict[str, Callable[[], Result]], floor: str = "floor") -> None:
         """Every program once a round; the order turns round each time. One that fails drops out."""
         raw = self.report.rounds[cell] = {name: [] for name in runs}
         for turn in range(self.rounds):
@@ -102,7 +105,7 @@ class Bench:
                 try:
                     raw[name].append(runs[name]())
                 except Failed as e:
-                    if name.startswith("floor"):
+                    if name.startswith(floor):
                         raise
                     self.fail(cell, name, e)
                     del raw[name]
@@ -124,6 +127,9 @@ class Bench:
     def bar(self, cell: str, what: str, limit: float, at_least: bool, measured: float | None, unit: str = "",
             note: str = "") -> None:  # fmt: skip
         self.report.bars.append(Bar(cell, what, limit, at_least, measured, unit, note))
+
+    def skip(self, cell: str, what: str, reason: str) -> None:
+        self.report.skipped.append(Skipped(cell, what, reason))
 
     # ---- cells -------------------------------------------------------------------------------------------------------
 
@@ -155,7 +161,8 @@ class Bench:
         """Two floors: one core left to the network, and all cores decoding, which the kernel then balances better."""
         cell = f"http_{archive}"
         cores = len(os.sched_getaffinity(0))
-        with nginx(DATA, OUT / "nginx") as url:
+        with Nginx(DATA, OUT / "nginx") as server:
+            url = server.url
             floors = {
                 "floor": partial(programs.http_floor, archive, url),
                 "floor, all cores decode": partial(programs.http_floor, archive, url, "--decoders", cores),
@@ -250,16 +257,19 @@ def cells(bench: Bench) -> dict[str, tuple[list[str], Callable[[], None]]]:
         out[f"first_{a}"] = ([a], partial(bench.first, a))
     out["rss"] = (list(BUDGETS), bench.rss)
     out["many"] = (["many"], bench.many)
-    return out
+    return out | Stores(bench).cells()
 
 
-QUICK = ["zstd_c1", "zstd_c8", "lz4_c8", "raw_c8", "small_lz4", "http_zstd_c8", "cold", "first_zstd_c8", "rss", "many"]
+QUICK = [
+    "zstd_c1", "zstd_c8", "lz4_c8", "raw_c8", "small_lz4", "http_zstd_c8", "cold", "first_zstd_c8", "rss", "many",
+    "net_64k", "net_1m", "wan_64k", "wan_first", "bridge_64k", "signing",
+]  # fmt: skip
 
 
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--quick", action="store_true", help="some cells, two rounds, two other loaders")
-    p.add_argument("--only", metavar="CELL[,CELL]", help="a name or its beginning followed by *")
+    p.add_argument("--only", metavar="CELL[,CELL]", help="a name, its beginning followed by *, or 'stores'")
     p.add_argument("--rounds", type=int)
     p.add_argument("--peers", help=f"of {','.join(LIBRARIES)}; 'none'")
     p.add_argument("--json", type=Path, default=OUT / "results.json")
@@ -275,7 +285,8 @@ def main() -> int:
         return 0
     chosen = list(QUICK if a.quick else table)
     if a.only:
-        wanted = a.only.split(",")
+        groups = {"stores": list(Stores(bench).cells())}
+        wanted = [w for word in a.only.split(",") for w in groups.get(word, [word])]
         chosen = [c for c in table if any(c == w or (w.endswith("*") and c.startswith(w[:-1])) for w in wanted)]
         if not chosen:
             p.error(f"no cell {a.only}; there are {' '.join(table)}")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The peers' Python environments, apart from the project's own .venv so that it stays small:
-#   .venv-bench311  numpy, numcodecs, zarr, zarrs, tensorstore, rich   (also writes the archives, runs mini.py)
+#   .venv-bench311  numpy, numcodecs, zarr, zarrs, tensorstore, obstore, rich   (also writes the archives, runs mini.py)
 #   .venv-bench312  insitubatch with the newest zarr and obstore; neither installs on Python 3.11
 # A new run keeps what is there. PYTHON311 and PYTHON312 name the interpreters; a missing 3.12 is not an error, the
 # insitubatch column is then left out.
@@ -26,7 +26,7 @@ make_venv() { # make_venv DIR PYTHON PACKAGE...
 
 p311=${PYTHON311:-$(find_python 3.11)}
 [ -n "$p311" ] || { echo "bench/venvs.sh: needs Python 3.11; set PYTHON311" >&2; exit 1; }
-make_venv .venv-bench311 "$p311" numpy numcodecs zarr zarrs tensorstore rich
+make_venv .venv-bench311 "$p311" numpy numcodecs zarr obstore zarrs tensorstore rich
 
 p312=${PYTHON312:-$(find_python 3.12)}
 if [ -n "$p312" ]; then

@@ -79,7 +79,7 @@ static int drain(const struct request *r, struct hr_loader *l, struct figures *f
     while (f->steps < total) {
         struct hr_batch *b;
         double asked = now();
-        int rc = hr_loader_next(l, -1, &b, e);
+        int rc = hr_loader_poll(l, -1, cli_show_log, NULL, &b, e);
         double got = now();
         if (rc < 0)
             return -1;
@@ -146,6 +146,9 @@ static void print_text(const struct figures *f, const struct value *stats, doubl
            cli_count(value_number(chunks, "missing", 0)));
     printf("memory      %s of the budget at most, %s resident at most\n",
            cli_bytes(a, value_number(memory, "peak", 0)), cli_bytes(b, peak_resident()));
+    const char *summary = value_text(value_get(stats, "store"), "summary", NULL);
+    if (summary) /* of a store behind a network */
+        printf("store       %s\n", summary);
 }
 
 int command_bench(int argc, char **argv)

@@ -23,6 +23,7 @@ int cli_usage(const char *command, const char *format, ...) __attribute__((forma
 int cli_unknown(const char *command);
 /* After the last output: EXIT_FAILED when it could not be written. */
 int cli_finish(void);
+int cli_show_log(void *unused); /* warnings of the library, while it is waited for; 0 */
 /* Zeroed memory that lives until the program ends, which happens here when there is none. */
 void *cli_keep(size_t n);
 char *cli_keep_text(const char *s, size_t n);

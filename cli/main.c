@@ -136,6 +136,25 @@ const char *cli_seconds(char *out, double seconds)
     return out;
 }
 
+int cli_show_log(void *unused)
+{
+    int level;
+    char text[1024];
+    (void)unused;
+    while (hr_log_next(&level, text, sizeof text))
+        if (level >= 30 && !getenv("HEADRACE_LOG")) /* by which it prints them itself */
+            fprintf(stderr, "headrace: %s\n", text);
+    return 0;
+}
+
+static int run(int argc, char **argv, int (*command)(int argc, char **argv))
+{
+    hr_on_wait(cli_show_log, NULL);
+    int rc = command(argc, argv);
+    cli_show_log(NULL);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     setlocale(LC_CTYPE, "");
@@ -154,7 +173,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < N_COMMANDS; i++)
         if (!strcmp(name, commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
+            return run(argc - 1, argv + 1, commands[i].run);
     struct cli_near near;
     cli_near_init(&near, name);
     for (int i = 0; i < N_COMMANDS; i++)

@@ -20,8 +20,8 @@
  * Threads: archives and frozen samples may be used from any thread; a loader by one thread at a time, except
  *   hr_loader_close, _steps, _plan_json and _stats_json, which may be called from any thread at any time; a batch by many.
  * Fork: in a forked child every existing object answers HR_EFORK; new ones can be opened.
- * The library never exits or aborts, and never prints, but for each request over a network where the
- * environment says HEADRACE_LOG=debug; log lines are collected by hr_log_next. */
+ * The library never exits or aborts, and never prints, but where the environment has HEADRACE_LOG
+ * (debug: each request over a network, too); log lines are collected by hr_log_next. */
 #ifndef HEADRACE_H
 #define HEADRACE_H
 #include <stddef.h>
@@ -77,6 +77,11 @@ HR_API void hr_free(void *p);        /* strings documented as "free with hr_free
  * process may use ÷ local ranks); net_threads: 1…4; io_threads: extra readers for network file systems. */
 HR_API int hr_configure(int workers, int net_threads, int io_threads, struct hr_error *e);
 
+/* Process-wide; NULL: none. Asked every ~50 ms by threads that wait for a network in hr_open, hr_archive_*, hr_view_*,
+ * hr_samples_* or hr_loader_open, so that a program can react to signals and hand out log lines meanwhile; nonzero ends
+ * the call with HR_ECANCELED. It must not call what waits. Stores of the caller's own have hr_store_options.interrupted. */
+HR_API void hr_on_wait(int (*interrupted)(void *arg), void *arg);
+
 /* Next log line, or 0 when there is none. level: 10 debug, 20 info, 30 warning. Thread-safe. */
 HR_API int hr_log_next(int *level, char *text, size_t n);
 
@@ -116,7 +121,7 @@ HR_API size_t hr_dtype_size(enum hr_dtype t); /* bytes; 0 for types whose size v
 
 struct hr_archive;
 
-/* Open the archive at a path or URL (file, http, https). `options`: JSON object of storage options, or NULL.
+/* Open the archive at a path or URL (file, http, https, s3, gs, az). `options`: JSON object of storage options, or NULL.
  * Reads metadata only. A hierarchy in which one array is unreadable still opens; using that array is the error. */
 HR_API int hr_open(const char *url, const char *options, struct hr_archive **out,
                    struct hr_error *e);

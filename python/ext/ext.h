@@ -26,6 +26,9 @@ PyObject *ext_fail(struct ext_state *s, int code, const char *format, ...);
 PyObject *ext_unpicklable(PyObject *self, const char *what, const char *instead);
 /* Hand collected log lines to Python's logging. 0, or -1 with an exception set. */
 int ext_drain_log(struct ext_state *s);
+/* For whoever waits without the GIL: log lines are handed on and signal handlers run. Nonzero: an exception is set. `state`
+ * is a struct ext_state. */
+int ext_interrupted(void *state);
 /* A JSON string of the library as str; frees it. */
 PyObject *ext_take_string(char *text);
 

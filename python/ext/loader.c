@@ -52,19 +52,12 @@ static void loader_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
-static int interrupted(void *unused)
-{
-    PyGILState_STATE gil = PyGILState_Ensure();
-    int stop = PyErr_CheckSignals();
-    PyGILState_Release(gil);
-    return stop;
-}
-
 /* ---- turns ----------------------------------------------------------------------------------------------------- */
 
 /* Without the GIL. In a forked child the thread that has the turn may not exist: there the library
  * says so. */
-static int wait_turn(struct loader_object *l, int64_t *timeout_ms, struct hr_error *e)
+static int wait_turn(struct loader_object *l, struct ext_state *s, int64_t *timeout_ms,
+                     struct hr_error *e)
 {
     int64_t unused;
     while (hr_loader_steps(l->loader, &unused, e) == 0) {
@@ -76,7 +69,7 @@ static int wait_turn(struct loader_object *l, int64_t *timeout_ms, struct hr_err
         if (*timeout_ms == 0)
             *e = (struct hr_error){HR_ETIMEOUT, 1,
                                    "no batch within the time given: another thread waits for one"};
-        else if (interrupted(NULL))
+        else if (ext_interrupted(s))
             e->code = HR_ECANCELED;
         if (e->code)
             break;
@@ -91,7 +84,7 @@ static int enter(PyObject *self, int64_t *timeout_ms, struct hr_error *e)
     int rc = 0;
     if (__atomic_load_n(&l->owner, __ATOMIC_RELAXED) != me) {
         if (!PyThread_acquire_lock(l->turn, NOWAIT_LOCK)) {
-            Py_BEGIN_ALLOW_THREADS rc = wait_turn(l, timeout_ms, e);
+            Py_BEGIN_ALLOW_THREADS rc = wait_turn(l, ext_state_of(self), timeout_ms, e);
             Py_END_ALLOW_THREADS
         }
         if (rc < 0)
@@ -130,7 +123,8 @@ static PyObject *loader_next(PyObject *self, PyObject *args)
         leave(self, false);
         Py_RETURN_NONE;
     }
-    Py_BEGIN_ALLOW_THREADS rc = hr_loader_poll(of(self), left, interrupted, NULL, &b, &e);
+    struct ext_state *s = ext_state_of(self);
+    Py_BEGIN_ALLOW_THREADS rc = hr_loader_poll(of(self), left, ext_interrupted, s, &b, &e);
     Py_END_ALLOW_THREADS leave(self, rc == 0);
     if (rc < 0)
         return ext_raise(ext_state_of(self), &e);

@@ -71,6 +71,14 @@ int ext_drain_log(struct ext_state *s)
     return 0;
 }
 
+int ext_interrupted(void *state)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int stop = PyErr_CheckSignals() || ext_drain_log(state) < 0;
+    PyGILState_Release(gil);
+    return stop;
+}
+
 PyObject *ext_take_string(char *text)
 {
     PyObject *s = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
@@ -144,6 +152,7 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
 static int exec(PyObject *module)
 {
     struct ext_state *s = PyModule_GetState(module);
+    hr_on_wait(ext_interrupted, s);
     return add_type(module, &ext_archive_spec, &s->archive) ||
                    add_type(module, &ext_samples_spec, &s->samples) ||
                    add_type(module, &ext_loader_spec, &s->loader) ||
@@ -182,6 +191,12 @@ static int clear(PyObject *module)
     return 0;
 }
 
+static void ended(void *module)
+{
+    (void)module;
+    hr_on_wait(NULL, NULL);
+}
+
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, (void *)exec},
 #ifdef Py_mod_gil
@@ -193,7 +208,7 @@ static PyModuleDef_Slot slots[] = {
 static struct PyModuleDef module_def = {
     PyModuleDef_HEAD_INIT, .m_name = "_headrace", .m_size = sizeof(struct ext_state),
     .m_methods = methods,  .m_slots = slots,      .m_traverse = traverse,
-    .m_clear = clear,
+    .m_clear = clear,      .m_free = ended,
 };
 
 PyMODINIT_FUNC PyInit__headrace(void);

@@ -39,7 +39,19 @@ def open(url: str | os.PathLike[str] | Any, storage_options: dict[str, Any] | No
 
         return open_store(url, options)
     url = text("url", url, "a path, a URL, a zarr Store or a mapping is expected")
-    return Archive(_headrace.open(url, to_json(options, "storage_options") if options else None), url)
+    return Archive(_headrace.open(url, to_json(options, "storage_options") if options else None), _shown(url))
+
+
+def _shown(url: str) -> str:
+    """Without user, password and query. Before the @ of abfs:// there is a container."""
+    scheme, marks, rest = url.partition("://")
+    if not marks:
+        return url
+    place, slash, path = rest.partition("?")[0].partition("/")
+    user, at, host = place.rpartition("@")
+    if at and (":" in user or scheme in ("http", "https")):
+        place = host
+    return f"{scheme}://{place}{slash}{path}"
 
 
 class Archive:

@@ -276,14 +276,10 @@ def _memory_words(m: dict[str, Any]) -> str:
 
 
 def _store_words(store: dict[str, Any]) -> str:
+    if "summary" in store:  # of a network
+        return store["summary"] + (f"; {count(store['missing'])} missing" if store["missing"] else "")
     words = f"{plural(store['requests'], 'request')}, {size(store['bytes'])}; {count(store['missing'])} missing"
-    words += f", {count(store['failed'])} failed"
-    if "retries" not in store:
-        return words
-    causes = [f"{count(n)} {cause}" for cause, n in store["retries"].items() if n]
-    words += f"; retries: {', '.join(causes) or 'none'}; {plural(store['connections'], 'connection')}"
-    times = [f"{name} {duration((store['first_byte_us'][name] or 0) / 1e6)}" for name in ("p50", "p99")]
-    return f"{words}; first byte {', '.join(times)}" if store["first_byte_us"]["count"] else words
+    return words + f", {count(store['failed'])} failed"
 
 
 # ---- plans -------------------------------------------------------------------------------------------------------

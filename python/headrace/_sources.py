@@ -25,6 +25,13 @@ def source_of(store: Any) -> Any:
             return ZarrSource(store, "")
         if isinstance(getattr(store, "store", None), abc.Store) and isinstance(getattr(store, "path", None), str):
             return ZarrSource(store.store, store.path)
+    if type(store).__module__.partition(".")[0] == "xarray":
+        from headrace._errors import UnsupportedError
+
+        raise UnsupportedError(
+            "an xarray object is no archive: give the path or URL that it was opened from, "
+            'as in hr.open("era5.zarr")'
+        )
     if isinstance(store, Mapping):
         return FsspecSource(store) if hasattr(store, "fs") and hasattr(store, "root") else MappingSource(store)
     from headrace._errors import UnsupportedError
@@ -75,10 +82,11 @@ class ZarrSource:
 
     async def end(self) -> None:
         """Close the connections of a file system of our own."""
-        session: Any = getattr(getattr(self, "_own", None), "_session", None)
-        closed = session.close() if hasattr(session, "close") else None
-        if asyncio.iscoroutine(closed):
-            await closed
+        for name in ("_session", "_s3", "service_client"):  # of http and gcsfs, s3fs, adlfs
+            session: Any = getattr(getattr(self, "_own", None), name, None)
+            closed = session.close() if hasattr(session, "close") else None
+            if asyncio.iscoroutine(closed):
+                await closed
 
     async def get(self, key: str, offset: int, length: int) -> Any:
         where = None

@@ -31,6 +31,7 @@ _DOCUMENTS = frozenset(("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadat
 _GIVEN_UP = (_STORE, "the read was cancelled", 0)
 _CAUSES = 32
 _GRACE = 0.05  # seconds for what is cancelled to end
+_LAST = 1.0  # for the thread, before the interpreter ends
 _live: dict[Bridge, None] = {}
 
 
@@ -76,7 +77,6 @@ class Bridge:
         self._process = os.getpid()
         self._waiting: dict[int, tuple[int, str, int, int]] = {}  # taken, and not begun: kind, key, offset, length
         self._reading: dict[int, asyncio.Task[None]] = {}
-        self._early: set[asyncio.Task[None]] = set()  # readers that wait for the store to be opened
         self._reader_begins = self._ending = False
         self._answers: list[tuple[int, Any]] = []
         self._causes: dict[tuple[str, str], BaseException] = {}
@@ -85,20 +85,28 @@ class Bridge:
     def open(self) -> Any:
         """The handle of the archive. The thread starts here, and ends with the archive."""
         self._loop = asyncio.new_event_loop()
-        self._thread.start()
         _live[self] = None
-        return self._handle.open()
+        try:
+            self._thread.start()
+            return self._handle.open()
+        except BaseException:  # perhaps interrupted, before anything else would end the thread
+            self._tell_to_end()
+            raise
+
+    def _tell_to_end(self) -> None:
+        self._handle.close()
+        try:
+            self._loop.call_soon_threadsafe(self._stop)
+        except RuntimeError:
+            pass  # it has ended by itself
 
     def close(self) -> None:
         """Before the interpreter ends: everything that is asked fails, and the thread ends."""
         if self._process != os.getpid():
             return
-        self._handle.close()
-        try:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-        except RuntimeError:
-            pass  # it has ended by itself
-        self._thread.join(4 * _GRACE)
+        self._tell_to_end()
+        if self._thread.ident is not None:
+            self._thread.join(_LAST)  # on a busy machine its end takes a moment; a store that blocks has that long
 
     def explain(self, error: BaseException) -> None:
         """Say which exception of the store an error of the library came from."""
@@ -117,15 +125,19 @@ class Bridge:
         loop.add_reader(self._handle.fileno(), self._take)
         try:
             loop.run_forever()
-            self._ending = True
             self._handle.close()
             loop.remove_reader(self._handle.fileno())
             loop.run_until_complete(self._end())
         finally:
             threads.shutdown(wait=False)
             loop.close()
-            self._causes.clear()
             _live.pop(self, None)
+
+    def _stop(self) -> None:
+        """Once: the loop runs on for `_end`, which a second stop would cut off."""
+        if not self._ending:
+            self._ending = True
+            self._loop.stop()
 
     async def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
@@ -134,14 +146,16 @@ class Bridge:
             self.source = BrokenSource(e)
 
     async def _end(self) -> None:
+        """All tasks of the loop are told to end: readers, those that have not begun among them, and the store's own."""
         self._waiting.clear()
-        left = {t for t in (self._begun, *self._reading.values(), *self._early) if not t.done()}
+        left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # some refuse; the loop ends all the same
             task.cancel()
-        if left:
-            left = (await asyncio.wait(left, timeout=_GRACE))[1]
-        for task in left:  # they refuse to end; that the loop ends all the same is known
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        ended = (await asyncio.wait(left, timeout=_GRACE))[0] if left else set()
+        for task in ended:
+            if not task.cancelled():
+                task.exception()  # seen: nobody is told of it any more
         try:
             await asyncio.wait_for(self.source.end(), _GRACE)
         except Exception:
@@ -150,7 +164,7 @@ class Bridge:
     def _take(self) -> None:
         tasks = [] if self._ending else self._handle.take()
         if tasks is None:
-            self._loop.stop()
+            self._stop()
             return
         for kind, ident, key, offset, length in tasks:
             if kind != _CANCEL:
@@ -172,9 +186,7 @@ class Bridge:
         me: Any = asyncio.current_task()
         self._reader_begins = False
         if not self._begun.done():
-            self._early.add(me)
             await asyncio.wait([self._begun])
-            self._early.discard(me)
         while self._waiting:
             ident = next(iter(self._waiting))
             kind, key, offset, length = self._waiting.pop(ident)

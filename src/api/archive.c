@@ -1,15 +1,17 @@
 /* The opened archive: a store, a format reader that knows what to ask of it, and a lock between the threads that look
  * arrays up.
  *
- * Readers do no I/O, so this is where metadata is fetched, one document after another, by blocking reads. The lock is held
+ * Readers do no I/O, so this is where metadata is fetched: what it needs, and with it what it will need (ahead.h). The lock is held
  * meanwhile: two threads that look up arrays of one archive wait for each other, which is what sharing the answers
  * means. Arrays never move once found and are immutable, so they are used without the lock for as long as the archive
  * lives. A forked child owns neither the store's connections nor its threads: every call there is HR_EFORK, and giving up
  * the reference touches nothing. */
 #include "api/archive.h"
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "api/ahead.h"
 #include "api/runtime.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -29,21 +31,6 @@ struct hr_archive {
 
 /* ---- fetching metadata ------------------------------------------------------------------------------------------ */
 
-struct document {
-    char *data;
-    uint64_t size;
-};
-
-/* Room for a metadata document. What is too large is not fetched: the reader refuses it by its size alone. */
-static void *document_room(void *arg, uint64_t size)
-{
-    struct document *d = arg;
-    d->size = size;
-    mem_free(d->data);
-    d->data = size <= READER_MAX_DOCUMENT ? mem_alloc(size + 1) : NULL;
-    return d->data;
-}
-
 /* As the store said it, whether a retry can help included. */
 static int store_failed(const struct hr_error *why, struct hr_error *e)
 {
@@ -52,16 +39,23 @@ static int store_failed(const struct hr_error *why, struct hr_error *e)
     return why->code;
 }
 
-static int fetch_document(struct hr_archive *a, const struct need *need, struct document *d,
-                          struct answer *answer, struct hr_error *e)
+/* Who may read objects and not list them is told 403 where there is none. Looking for a node means to ask for documents that
+ * are not there; so the refusal counts, as *denied, only if no other document is found. */
+static int fetch_document(struct hr_archive *a, struct ahead *ahead, const struct need *need,
+                          struct document *d, struct answer *answer, struct hr_error *denied,
+                          struct hr_error *e)
 {
     const struct store_sink sink = {document_room, d};
+    struct store_result result = {0};
     struct store_range range = {need->kind == NEED_RANGE ? need->offset : 0,
                                 need->kind == NEED_RANGE ? (uint64_t)need->length : 0};
-    struct store_result result = {0};
-    int rc = store_read(a->store, need->key, range, &sink, &result);
+    int rc = ahead ? ahead_take(ahead, need, d, &result)
+                   : store_read(a->store, need->key, range, &sink, &result);
     *answer = (struct answer){.kind = ANSWER_BYTES, .data = d->data, .size = result.size};
-    if (rc == STORE_MISSING)
+    bool passed_over = rc < 0 && result.denied && need->alternative;
+    if (passed_over && !denied->code)
+        *denied = result.error;
+    if (rc == STORE_MISSING || passed_over)
         answer->kind = ANSWER_MISSING;
     else if (d->size > READER_MAX_DOCUMENT)
         answer->size = d->size;
@@ -93,8 +87,8 @@ static int reader_error(const struct hr_archive *a, int rc, struct hr_error *e)
     return error_context(e, rc, "%s", store_url(a->store));
 }
 
-/* Run a round of the reader to its end. */
-static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
+static int run_round_locked(struct hr_archive *a, struct ahead **ahead, struct hr_error *denied,
+                            struct hr_error *e)
 {
     for (;;) {
         struct need need;
@@ -103,12 +97,30 @@ static int finish_round_locked(struct hr_archive *a, struct hr_error *e)
         int rc = reader_step(a->locked.reader, &need, e);
         if (rc != READER_NEED)
             return rc < 0 ? reader_error(a, rc, e) : rc;
-        rc = (need.kind == NEED_LIST ? fetch_list : fetch_document)(a, &need, &d, &answer, e);
+        if (!*ahead && !store_blocking(a->store) && !(*ahead = ahead_new(a->store, e)))
+            return HR_ENOMEM;
+        if (*ahead)
+            TRY(ahead_begin(*ahead, a->locked.reader, e));
+        rc = need.kind == NEED_LIST ? fetch_list(a, &need, &d, &answer, e)
+                                    : fetch_document(a, *ahead, &need, &d, &answer, denied, e);
         if (rc >= 0 && (rc = reader_feed(a->locked.reader, &answer, e)) < 0)
             rc = reader_error(a, rc, e);
         mem_free(d.data);
         TRY(rc);
     }
+}
+
+/* Run a round of the reader to its end. What was not found where something was refused may well be there: `wanted`, one
+ * array was looked for; without, the whole, which is then as incomplete as without listings. */
+static int finish_round_locked(struct hr_archive *a, bool wanted, struct hr_error *e)
+{
+    struct hr_error denied = {0};
+    struct ahead *ahead = NULL;
+    int rc = run_round_locked(a, &ahead, &denied, e);
+    ahead_free(ahead);
+    if (denied.code && (rc == HR_ENOENT || (rc >= 0 && wanted && !reader_wanted(a->locked.reader))))
+        return store_failed(&denied, e);
+    return rc;
 }
 
 /* ---- lifetime --------------------------------------------------------------------------------------------------- */
@@ -127,9 +139,10 @@ static void free_archive(struct hr_archive *a)
 static int open_store(struct hr_archive *a, const char *url, const char *options,
                       struct hr_error *e)
 {
-    struct store_env env = {0};
-    if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+    struct store_env env = {.interrupted = runtime_interrupted};
+    if (!store_url_is_remote(url))
         return store_open(url, options, &a->store, e);
+    TRY(runtime_shared(&env.shared, e));
     TRY(runtime_net(&env.net, e));
     a->remote = true;
     return store_open_with(url, options, &env, &a->store, e);
@@ -148,13 +161,37 @@ static struct hr_archive *archive_new(struct hr_error *e)
     return a;
 }
 
+/* Where no archive is found: what the last part of its address looks like. */
+static const char *no_archive_hint(const char *url)
+{
+    static const char *const documents[] = {"zarr.json", ".zmetadata", ".zarray", ".zgroup",
+                                            ".zattrs"};
+    static const char *const files[] = {".zip", ".nc",  ".nc4",  ".h5",  ".hdf5",
+                                        ".tif", ".tar", ".grib", ".npy", ".parquet"};
+    const char *slash = strrchr(url, '/'), *name = slash ? slash + 1 : url;
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
+        if (!strcmp(name, documents[i]))
+            return "; this is one document of an archive: open the directory it lies in";
+    for (size_t i = 0; dot && i < sizeof files / sizeof *files; i++)
+        if (!strcmp(dot, files[i]))
+            return "; an archive is a directory of objects, not one file";
+    if (strncmp(url, "http", 4) && strpbrk(name, "?#%"))
+        return "; ?, # and % are taken as parts of the name here";
+    return "";
+}
+
 /* The first look into its store, opened with `rc`. */
 static int archive_begin(struct hr_archive *a, int rc, struct hr_archive **out, struct hr_error *e)
 {
     if (rc >= 0 && !(a->locked.reader = reader_new(e)))
         rc = HR_ENOMEM;
     if (rc >= 0)
-        rc = finish_round_locked(a, e);
+        rc = finish_round_locked(a, false, e);
+    if (rc == HR_ENOENT && a->store && e && *no_archive_hint(store_url(a->store))) {
+        size_t n = strlen(e->text);
+        snprintf(e->text + n, sizeof e->text - n, "%s", no_archive_hint(store_url(a->store)));
+    }
     if (rc < 0) {
         free_archive(a);
         return rc;
@@ -211,7 +248,7 @@ static int find(struct hr_archive *a, const char *path,
     TRY(archive_check(a, e));
     pthread_mutex_lock(&a->locked.mutex);
     int rc = search(a->locked.reader, path, e);
-    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, e);
+    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, true, e);
     *out = rc < 0 ? NULL : reader_wanted(a->locked.reader);
     pthread_mutex_unlock(&a->locked.mutex);
     return rc;
@@ -260,7 +297,7 @@ int archive_walk(struct hr_archive *a,
     TRY(archive_check(a, e));
     pthread_mutex_lock(&a->locked.mutex);
     int rc = reader_walk(a->locked.reader, e);
-    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, e);
+    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, false, e);
     if (rc >= 0)
         rc = report(a->locked.reader, arg, e);
     pthread_mutex_unlock(&a->locked.mutex);

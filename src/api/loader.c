@@ -23,7 +23,7 @@
 #define JOIN_REMOTE   (16u << 20)
 #define JOB_BYTES     (512u << 10) /* ≥ 150 µs of decoding at 3 GB/s */
 #define JOB_CHUNKS    64
-#define FETCHES_MOST  128
+#define FETCHES_MOST  256
 #define FETCHES_LEAST 16
 #define FLIGHT_BYTES  (64u << 20)
 #define INDEX_BYTES   (64u << 20)

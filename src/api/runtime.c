@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "net/net.h"
+#include "store/shared.h"
 
 #define LOG_LINES 256
 #define LOG_BYTES 640
@@ -25,8 +26,11 @@ static struct {
     int workers_wanted, net_wanted, io_wanted;
     struct workers *workers;
     struct net *net;
+    struct store_shared *shared;
     unsigned worker_users, net_users;
-    bool debug;           /* written while there is no network thread */
+    int (*on_wait)(void *arg);
+    void *on_wait_arg;
+    int print;            /* atomic: lowest level of the lines that are printed; 0: none */
     struct log_line *log; /* a ring of LOG_LINES, made at the first line */
     unsigned log_first, log_n, log_lost;
 } runtime = {.mutex = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
@@ -47,6 +51,7 @@ static void in_child(void)
 {
     runtime.workers = NULL;
     runtime.net = NULL;
+    runtime.shared = NULL;
     runtime.worker_users = runtime.net_users = 0;
     runtime.log_n = runtime.log_lost = 0;
     __atomic_add_fetch(&runtime.process, 1, __ATOMIC_RELAXED);
@@ -86,6 +91,24 @@ int hr_configure(int workers, int net_threads, int io_threads, struct hr_error *
             e, HR_ESTATE,
             "configure: loaders or remote archives are open; call it before the first");
     return 0;
+}
+
+void hr_on_wait(int (*interrupted)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&runtime.mutex);
+    runtime.on_wait = interrupted;
+    runtime.on_wait_arg = arg;
+    pthread_mutex_unlock(&runtime.mutex);
+}
+
+int runtime_interrupted(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&runtime.mutex);
+    int (*ask)(void *) = runtime.on_wait;
+    void *arg = runtime.on_wait_arg;
+    pthread_mutex_unlock(&runtime.mutex);
+    return ask ? ask(arg) : 0;
 }
 
 /* What launchers tell their processes: torchrun and others, Open MPI, MVAPICH, Intel MPI, SLURM. */
@@ -142,22 +165,28 @@ void runtime_workers_done(void)
     workers_unref(last);
 }
 
-/* HEADRACE_LOG=debug: each request, on standard error, since the log's ring would lose most. A line
- * is one write, so that threads and processes do not mix theirs. */
-static bool debug_wanted(void)
+/* HEADRACE_LOG: lines on standard error as they come; each request only there, since the log's ring
+ * would lose most. Returns the lowest level, 0: nothing is printed. */
+static int print_wanted(void)
 {
     const char *s = getenv("HEADRACE_LOG");
-    return s && !strcmp(s, "debug");
+    return !s || !*s               ? 0
+           : !strcmp(s, "debug")   ? 10
+           : !strcmp(s, "info")    ? 20
+           : !strcmp(s, "warning") ? 30
+                                   : -1;
 }
 
 static void net_log(void *arg, int level, const char *text)
 {
     (void)arg;
-    if (level > NET_TRACE || !runtime.debug) {
-        runtime_log(level, text);
-        return;
-    }
-    char line[640];
+    runtime_log(level, text);
+}
+
+/* A line is one write, so that threads and processes do not mix theirs. */
+static void print_line(const char *text)
+{
+    char line[LOG_BYTES + 32];
     int n = snprintf(line, sizeof line, "headrace: %s\n", text);
     size_t size = n < (int)sizeof line ? (size_t)n : sizeof line - 1;
     line[size - 1] = '\n';
@@ -168,11 +197,14 @@ int runtime_net(struct net **out, struct hr_error *e)
 {
     runtime_process();
     int rc = 0;
+    bool unknown = false;
     pthread_mutex_lock(&runtime.mutex);
     if (!runtime.net) {
-        runtime.debug = debug_wanted();
+        int print = print_wanted();
+        unknown = print < 0;
+        __atomic_store_n(&runtime.print, unknown ? 0 : print, __ATOMIC_RELAXED);
         struct net_options o = {
-            .threads = runtime.net_wanted, .log = net_log, .trace = runtime.debug};
+            .threads = runtime.net_wanted, .log = net_log, .trace = print == NET_TRACE};
         runtime.net = net_new(&o, e);
         rc = runtime.net ? 0 : e && e->code ? e->code : HR_ENOMEM;
     }
@@ -181,6 +213,8 @@ int runtime_net(struct net **out, struct hr_error *e)
         *out = runtime.net;
     }
     pthread_mutex_unlock(&runtime.mutex);
+    if (unknown)
+        runtime_log(30, "HEADRACE_LOG: only debug, info and warning are understood");
     return rc;
 }
 
@@ -196,10 +230,26 @@ void runtime_net_done(void)
     net_unref(last);
 }
 
+int runtime_shared(struct store_shared **out, struct hr_error *e)
+{
+    runtime_process();
+    pthread_mutex_lock(&runtime.mutex);
+    if (!runtime.shared)
+        runtime.shared = shared_new(e);
+    *out = runtime.shared;
+    pthread_mutex_unlock(&runtime.mutex);
+    return *out ? 0 : HR_ENOMEM;
+}
+
 /* ---- log lines ------------------------------------------------------------------------------- */
 
 void runtime_log(int level, const char *text)
 {
+    int print = __atomic_load_n(&runtime.print, __ATOMIC_RELAXED);
+    if (print && level >= print)
+        print_line(text);
+    if (print && level <= NET_TRACE)
+        return;
     pthread_mutex_lock(&runtime.mutex);
     if (!runtime.log)
         runtime.log = mem_array(LOG_LINES, sizeof *runtime.log);

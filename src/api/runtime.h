@@ -19,7 +19,12 @@ void runtime_workers_done(void);
 /* The shared network threads, likewise. */
 int runtime_net(struct net **out, struct hr_error *e);
 void runtime_net_done(void);
+/* What stores learn once for all (store/shared.h): kept while the process lives, not counted. */
+struct store_shared;
+int runtime_shared(struct store_shared **out, struct hr_error *e);
 
+/* As the hook of hr_on_wait says; for store_env. */
+int runtime_interrupted(void *unused);
 void runtime_log(int level, const char *text);
 
 unsigned runtime_local_ranks(

@@ -1,6 +1,7 @@
 /* Error texts are written into the caller's struct, so a failing path never needs the heap and an error can be carried
- * across threads by copying it. The text is cut at 511 bytes on a character border, and bytes that are not UTF-8 (a key
- * or a server's reply can hold anything) become '?', because Python must be able to show it. A context is cut to half of
+ * across threads by copying it. A text of more than 511 bytes ends with a whole word and "…", and bytes that are not UTF-8 (a key
+ * or a server's reply can hold anything) become '?', because Python must be able to show it; so do control characters, for a
+ * text is one line, and shown in terminals. A context is cut to half of
  * the room: what is at fault comes first, but the cause and the advice behind it must stay readable. */
 #include "base/error.h"
 #include "base/utf8.h"
@@ -12,13 +13,18 @@
 
 #define CONTEXT_BYTES 256
 
-/* Make a text that vsnprintf may have cut anywhere into UTF-8 again. */
+#define ELLIPSIS  "\xE2\x80\xA6"
+#define WORD_LONG 40 /* what has no space for longer than this is cut anywhere */
+
+/* One line of UTF-8, whatever the arguments held. */
 static void text_repair(char *text, bool cut)
 {
     unsigned char *s = (unsigned char *)text, *end = s + strlen(text);
     while (s < end) {
         size_t n = utf8_length(s, (size_t)(end - s));
-        if (n) {
+        if (n == 1 && (*s < ' ' || *s == 127)) {
+            *s++ = '?';
+        } else if (n) {
             s += n;
         } else if (cut && end - s < 4 && *s >= 0xC2) { /* the head of a character that was cut */
             *s = 0;
@@ -29,12 +35,34 @@ static void text_repair(char *text, bool cut)
     }
 }
 
+/* Where a text goes on, its last whole word is followed by "…". `room`: of the text and its NUL. */
+static void text_end(char *text, size_t room)
+{
+    size_t n = room - sizeof(ELLIPSIS), word;
+    text[n] = 0;
+    text_repair(text, true);
+    n = word = strlen(text);
+    while (word && n - word < WORD_LONG && text[word] != ' ')
+        word--;
+    if (word && text[word] == ' ')
+        n = word + 1;
+    memcpy(text + n, ELLIPSIS, sizeof(ELLIPSIS));
+}
+
+static void text_finish(char *text, size_t room, bool cut)
+{
+    if (cut)
+        text_end(text, room);
+    else
+        text_repair(text, false);
+}
+
 static void text_format(char *out, size_t n, const char *format, va_list args)
 {
     int length = vsnprintf(out, n, format, args);
     if (length < 0)
         out[0] = 0;
-    text_repair(out, length >= 0 && (size_t)length >= n);
+    text_finish(out, n, length >= 0 && (size_t)length >= n);
 }
 
 static void error_fill(struct hr_error *e, int code, int retryable, const char *format,
@@ -77,7 +105,7 @@ int error_context(struct hr_error *e, int code, const char *format, ...)
     text_format(context, sizeof(context), format, args);
     va_end(args);
     int length = snprintf(text, sizeof(text), "%s: %s", context, e->text);
-    text_repair(text, length >= (int)sizeof(text));
+    text_finish(text, sizeof(text), length >= (int)sizeof(text));
     memcpy(e->text, text, strlen(text) + 1);
     return e->code;
 }

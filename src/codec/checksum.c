@@ -1,16 +1,12 @@
 /* Checksums in front of or behind the bytes they cover: crc32c (v3's own, and the one of shard indexes), crc32, adler32,
  * HDF5's fletcher32 and lookup3. A mismatch is always an error: the check is part of reading the chunk.
  *
- * The result is a view of the input, so that a checksum costs one pass and no copy. crc32c runs on the CPU's own
- * instruction where there is one (three streams would hide its latency, but chunks are bound by memory before that
- * matters); the table version is the same polynomial, eight bytes a step. */
+ * The result is a view of the input, so that a checksum costs one pass and no copy. */
+#include "base/crc32c.h"
 #include "codec/step.h"
 
 #include <libdeflate.h>
 #include <string.h>
-#if defined(__x86_64__)
-#include <nmmintrin.h>
-#endif
 
 struct checksum {
     uint32_t (*sum)(const struct checksum *c, const uint8_t *data, size_t n);
@@ -18,7 +14,7 @@ struct checksum {
     uint32_t initial;      /* lookup3 */
     const uint8_t *prefix; /* lookup3: bytes hashed before the data */
     size_t n_prefix;
-    uint32_t (*table)[256]; /* crc32c without the instruction */
+    const uint32_t (*table)[256]; /* crc32c without the instruction */
 };
 
 static uint32_t load_u32(const uint8_t *p)
@@ -26,64 +22,21 @@ static uint32_t load_u32(const uint8_t *p)
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* ---- crc32c: polynomial 0x1EDC6F41, reflected (RFC 3720 §12.1) ---------------------------------------------------- */
-
-static void crc32c_table(uint32_t t[8][256])
+static uint32_t sum_crc32c(const struct checksum *c, const uint8_t *p, size_t n)
 {
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t c = i;
-        for (int bit = 0; bit < 8; bit++)
-            c = c >> 1 ^ (c & 1 ? 0x82F63B78u : 0);
-        t[0][i] = c;
-    }
-    for (uint32_t i = 0; i < 256; i++)
-        for (int k = 1; k < 8; k++)
-            t[k][i] = t[k - 1][i] >> 8 ^ t[0][t[k - 1][i] & 255];
+    return crc32c(c->table, p, n);
 }
-
-static uint32_t sum_crc32c_table(const struct checksum *c, const uint8_t *p, size_t n)
-{
-    uint32_t(*t)[256] = c->table, crc = ~0u;
-    for (; n >= 8; p += 8, n -= 8) {
-        uint32_t a = load_u32(p) ^ crc, b = load_u32(p + 4);
-        crc = t[7][a & 255] ^ t[6][a >> 8 & 255] ^ t[5][a >> 16 & 255] ^ t[4][a >> 24] ^
-              t[3][b & 255] ^ t[2][b >> 8 & 255] ^ t[1][b >> 16 & 255] ^ t[0][b >> 24];
-    }
-    for (; n; n--)
-        crc = crc >> 8 ^ t[0][(crc ^ *p++) & 255];
-    return ~crc;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t sum_crc32c_sse42(const struct checksum *c,
-                                                                   const uint8_t *p, size_t n)
-{
-    uint64_t crc = ~0u;
-    for (; n >= 8; p += 8, n -= 8) {
-        uint64_t w;
-        memcpy(&w, p, 8);
-        crc = _mm_crc32_u64(crc, w);
-    }
-    uint32_t rest = (uint32_t)crc;
-    for (; n; n--)
-        rest = _mm_crc32_u8(rest, *p++);
-    return ~rest;
-}
-#endif
 
 static int use_crc32c(struct build *b, struct checksum *c)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2")) {
-        c->sum = sum_crc32c_sse42;
+    c->sum = sum_crc32c;
+    if (!crc32c_needs_table())
         return 0;
-    }
-#endif
-    c->sum = sum_crc32c_table;
-    c->table = build_alloc(b, 8 * sizeof *c->table);
-    if (!c->table)
+    crc32c_table *t = build_alloc(b, sizeof *t);
+    if (!t)
         return HR_ENOMEM;
-    crc32c_table(c->table);
+    crc32c_make_table(*t);
+    c->table = *t;
     return 0;
 }
 

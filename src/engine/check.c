@@ -261,6 +261,16 @@ static const struct job *job_of(const struct engine *g, uint32_t step)
     return found;
 }
 
+bool engine_waits(const struct engine *g, uint32_t *job, uint32_t *jobs)
+{
+    const struct window *w = &g->window;
+    bool open = g->running && w->front < w->open_end;
+    const struct job *found = open ? job_of(g, w->front) : NULL;
+    *job = found ? (uint32_t)(found - g->jobs.table) : 0;
+    *jobs = g->jobs.outstanding;
+    return found;
+}
+
 void engine_explain(const struct engine *g, char *out, size_t n)
 {
     const struct window *w = &g->window;

@@ -176,6 +176,15 @@ static bool finish_next(struct engine *g, struct action *out)
     return true;
 }
 
+bool engine_lost(const struct engine *g, uint32_t *slot)
+{
+    const struct window *w = &g->window;
+    if (w->front == w->open_end || !window_batch(w, w->front)->failed)
+        return false;
+    *slot = window_batch(w, w->front)->slot;
+    return true;
+}
+
 /* Batches open no earlier than a chunk has to go into them: the fewer are open, the less memory is ever written to, and
  * memory written for the first time costs more than the copy. So the next one opens within the read-ahead, or when a chunk
  * that a batch within it is the first to need is needed there, too. A consumer that leaves batches lying is read ahead for

@@ -135,7 +135,11 @@ struct engine_stats {
 const struct engine_stats *engine_stats(const struct engine *g);
 /* For tests: every invariant, or a sentence about the broken one in e. */
 int engine_check(const struct engine *g, struct hr_error *e);
-/* One line on what the oldest batch waits for, for the 30 s log line. */
+/* Whether the oldest open batch has lost a chunk, and will be FINISHed as failed: its slot. */
+bool engine_lost(const struct engine *g, uint32_t *slot);
+/* The oldest batch, what it waits for: a job under way (false: none), and how many there are. */
+bool engine_waits(const struct engine *g, uint32_t *job, uint32_t *jobs);
+/* … in one line. */
 void engine_explain(const struct engine *g, char *out, size_t n);
 
 #endif

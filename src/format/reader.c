@@ -1,12 +1,15 @@
-/* The hierarchy reader: a stack of small tasks, each knowing the next document it needs.
+/* The hierarchy reader: a queue of small tasks, each knowing the next document it needs.
  *
- * A round (the root, a wanted path, a walk) pushes tasks; reader_step shows what the top one needs and reader_feed moves it
- * on, so the reader does no I/O, never recurses, and costs what it pushes: a walk is bounded in nodes and depth. Each
+ * A round (the root, a wanted path, a walk) pushes tasks; reader_step shows what the first one needs and reader_feed moves
+ * it on, or to the end of the queue where it needs more, so the reader does no I/O, never recurses, and costs what it
+ * pushes: a walk is bounded in nodes and depth. Those behind the first do not wait for its answer: reader_ahead shows what
+ * they need, so that the documents of one level can be fetched together. Each
  * node is sought in both versions, for hierarchies mix them: the root as v3 first, for where both stand side by side v3 is
  * the newer, and what lies below it in the version of the root first.
  *
  * Trust: the documents come from anywhere. Paths are checked before they become keys, documents are capped, a broken
  * document is the problem of its node; only the root's own document is an error of opening. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
@@ -21,14 +24,14 @@ static const char *const documents[] = {
 struct reader *reader_new(struct hr_error *e)
 {
     struct reader *r = mem_zalloc(sizeof *r);
-    if (!r || mem_grow((void **)&r->stack, &r->cap, 16, sizeof *r->stack) < 0) {
+    if (!r || mem_grow((void **)&r->queue, &r->cap, 16, sizeof *r->queue) < 0) {
         mem_free(r);
         error_nomem(e, sizeof *r, "a reader");
         return NULL;
     }
     nodes_init(&r->nodes);
     buf_init(&r->key);
-    r->stack[r->n++] = (struct task){.phase = SEEK_V3, .path = ""};
+    r->queue[r->n++] = (struct task){.phase = SEEK_V3, .path = ""};
     return r;
 }
 
@@ -38,13 +41,29 @@ void reader_free(struct reader *r)
         return;
     nodes_dispose(&r->nodes);
     buf_dispose(&r->key);
-    mem_free(r->stack);
+    mem_free(r->guesses);
+    mem_free(r->queue);
     mem_free(r);
 }
 
 enum phase reader_first_phase(const struct reader *r)
 {
     return r->root_format == 2 ? SEEK_ARRAY : SEEK_V3;
+}
+
+static int append(struct reader *r, const struct task *t, struct hr_error *e)
+{
+    if (r->head && r->head == r->n)
+        r->head = r->n = 0;
+    if (r->head > r->n / 2) {
+        r->n -= r->head;
+        memmove(r->queue, r->queue + r->head, r->n * sizeof *r->queue);
+        r->head = 0;
+    }
+    if (mem_grow((void **)&r->queue, &r->cap, r->n + 1, sizeof *r->queue) < 0)
+        return error_nomem(e, (r->n + 1) * sizeof *r->queue, "the hierarchy");
+    r->queue[r->n++] = *t;
+    return 0;
 }
 
 int reader_push(struct reader *r, enum phase phase, const char *path, int depth, bool walk,
@@ -58,16 +77,14 @@ int reader_push(struct reader *r, enum phase phase, const char *path, int depth,
     if (depth > MAX_DEPTH)
         return error_set(e, HR_EUNSUPPORTED, "\"%.200s\": groups nested deeper than %d", path,
                          MAX_DEPTH);
-    if (mem_grow((void **)&r->stack, &r->cap, r->n + 1, sizeof *r->stack) < 0)
-        return error_nomem(e, (r->n + 1) * sizeof *r->stack, "the hierarchy");
-    r->stack[r->n++] = (struct task){.phase = phase, .path = path, .depth = depth, .walk = walk};
-    return 0;
+    return append(r, &(struct task){.phase = phase, .path = path, .depth = depth, .walk = walk}, e);
 }
 
 void reader_forget_round(struct reader *r)
 {
-    r->n = 0;
+    r->n = r->head = 0;
     r->sought = 0;
+    r->n_guesses = 0;
     r->walking = false;
     r->want = (struct want){0};
 }
@@ -103,10 +120,10 @@ static int push_child(struct reader *r, const char *path, const char *name, size
 static int compare_names(const void *a, const void *b)
 {
     const char *const *x = a, *const *y = b;
-    return strcmp(*y, *x); /* descending: the last one pushed is the first one read */
+    return strcmp(*x, *y);
 }
 
-/* The folders among the names of a listing, sorted so that a stack gives them in ascending order. mem_free *out. */
+/* The folders among the names of a listing, sorted. mem_free *out. */
 static int folders_of(const struct answer *answer, const char ***out, size_t *n, struct hr_error *e)
 {
     const char *p = answer->data, *end = p + answer->size;
@@ -135,52 +152,41 @@ static int push_folders(struct reader *r, const struct task *t, const struct ans
     const char **names;
     size_t n;
     int rc = folders_of(answer, &names, &n, e);
-    for (size_t i = n > most ? n - most : 0; i < n && rc >= 0; i++)
+    if (t->phase == LIST_ROOT) {
+        r->below = n;
+        r->looked = n < most ? n : most;
+    }
+    for (size_t i = 0; i < n && i < most && rc >= 0; i++)
         rc = push_child(r, t->path, names[i], strlen(names[i]) - 1, t->depth + 1, t->walk, e);
     mem_free(names);
     return rc;
 }
 
-/* OME-Zarr names its images: `multiscales[].datasets[].path` and the list of `labels` (0.4 at the top, 0.5 under "ome").
- * The public ones lie in buckets that cannot be listed. */
-static int push_ome(struct reader *r, const struct task *t, const struct json *attributes,
-                    struct hr_error *e)
-{
-    const struct json *ome = json_get(attributes, "ome") ? json_get(attributes, "ome") : attributes;
-    const struct json *scales = json_get(ome, "multiscales"), *labels = json_get(ome, "labels");
-    for (uint32_t i = 0; json_is(labels, JSON_ARRAY) && i < labels->size; i++) {
-        const char *name = json_str(&labels->items[i]);
-        if (name)
-            TRY(push_child(r, t->path, name, strlen(name), t->depth + 1, true, e));
-    }
-    if (!json_is(scales, JSON_ARRAY))
-        return 0;
-    TRY(push_child(r, t->path, "labels", 6, t->depth + 1, true, e));
-    for (uint32_t i = 0; i < scales->size; i++) {
-        const struct json *sets = json_get(&scales->items[i], "datasets");
-        for (uint32_t k = json_is(sets, JSON_ARRAY) ? sets->size : 0; k > 0; k--) {
-            const char *name = json_str(json_get(&sets->items[k - 1], "path"));
-            if (name)
-                TRY(push_child(r, t->path, name, strlen(name), t->depth + 1, true, e));
-        }
-    }
-    return 0;
-}
-
 /* ---- answers --------------------------------------------------------------------------------------------------- */
 
-static void pop(struct reader *r)
+/* The task being fed is off the queue; it is appended where it needs more. */
+static int go_on(struct reader *r, struct task *t, enum phase phase, struct hr_error *e)
 {
-    r->n--;
+    t->phase = phase;
+    return append(r, t, e);
 }
 
 /* A group has been read: into its children, or done. */
-static void after_group(struct reader *r, struct task *t)
+static int after_group(struct reader *r, struct task *t, struct hr_error *e)
 {
-    if (t->walk)
-        t->phase = LIST_CHILDREN;
-    else
-        pop(r);
+    return t->walk ? go_on(r, t, LIST_CHILDREN, e) : 0;
+}
+
+/* An array has been read: done, but where nothing can be listed it names others. */
+static int after_array(struct reader *r, const struct task *t, struct hr_error *e)
+{
+    const struct array *x = nodes_array(&r->nodes, t->path);
+    return t->walk && r->cannot_list && x ? probe_companions(r, x, t->depth - 1, e) : 0;
+}
+
+static int after_node(struct reader *r, struct task *t, struct hr_error *e)
+{
+    return nodes_group(&r->nodes, t->path) ? after_group(r, t, e) : after_array(r, t, e);
 }
 
 static int set_root(struct reader *r, const struct task *t, int format, struct hr_error *e)
@@ -206,11 +212,7 @@ static int feed_v3(struct reader *r, struct task *t, const struct json *doc, con
         r->consolidated = true;
         TRY(nodes_consolidated_v3(&r->nodes, inline_nodes, e));
     }
-    if (nodes_group(&r->nodes, t->path))
-        after_group(r, t);
-    else
-        pop(r);
-    return 0;
+    return after_node(r, t, e);
 }
 
 static int feed_consolidated(struct reader *r, struct task *t, const struct json *doc,
@@ -219,7 +221,6 @@ static int feed_consolidated(struct reader *r, struct task *t, const struct json
     TRY(nodes_consolidated_v2(&r->nodes, doc, where, e));
     TRY(set_root(r, t, 2, e));
     r->consolidated = true;
-    pop(r);
     return 0;
 }
 
@@ -240,11 +241,7 @@ static int feed_v2(struct reader *r, struct task *t, const struct json *zattrs, 
     TRY((is_array ? nodes_add_array_v2 : nodes_add_group_v2)(&r->nodes, t->path, t->doc, zattrs,
                                                              own, e));
     TRY(set_root(r, t, 2, e));
-    if (nodes_group(&r->nodes, t->path))
-        after_group(r, t);
-    else
-        pop(r);
-    return 0;
+    return after_node(r, t, e);
 }
 
 static int feed_document(struct reader *r, struct task *t, const struct json *doc,
@@ -258,8 +255,7 @@ static int feed_document(struct reader *r, struct task *t, const struct json *do
     case SEEK_ARRAY:
     case SEEK_GROUP:
         t->doc = doc;
-        t->phase = t->phase == SEEK_ARRAY ? SEEK_ARRAY_ATTRS : SEEK_GROUP_ATTRS;
-        return 0;
+        return go_on(r, t, t->phase == SEEK_ARRAY ? SEEK_ARRAY_ATTRS : SEEK_GROUP_ATTRS, e);
     default:
         return feed_v2(r, t, doc, where, e);
     }
@@ -269,6 +265,8 @@ static int feed_document(struct reader *r, struct task *t, const struct json *do
 static bool next_phase(struct reader *r, struct task *t)
 {
     bool root = !*t->path && !r->ready;
+    if (t->guess)
+        return false;
     switch (t->phase) {
     case SEEK_V3:
         t->phase = root ? SEEK_CONSOLIDATED : SEEK_ARRAY;
@@ -290,28 +288,24 @@ static int feed_missing(struct reader *r, struct task *t, struct hr_error *e)
 {
     if (t->phase == SEEK_ARRAY_ATTRS || t->phase == SEEK_GROUP_ATTRS)
         return feed_v2(r, t, NULL, r->key.data, e);
-    if (!next_phase(r, t))
-        pop(r);
-    return 0;
+    return next_phase(r, t) ? go_on(r, t, t->phase, e) : 0;
 }
 
-static int feed_list(struct reader *r, const struct answer *answer, struct hr_error *e)
+static int feed_list(struct reader *r, const struct task *t, const struct answer *answer,
+                     struct hr_error *e)
 {
-    struct task t = r->stack[r->n - 1];
-    const struct group *g = nodes_group(&r->nodes, t.path);
     const char **names;
     size_t n;
-    pop(r);
     r->cannot_list |= answer->kind == ANSWER_UNSUPPORTED;
-    if (t.phase == LIST_CHILDREN && answer->kind == ANSWER_UNSUPPORTED)
-        return g ? push_ome(r, &t, g->attributes, e) : 0;
+    if (t->phase == LIST_CHILDREN && answer->kind == ANSWER_UNSUPPORTED)
+        return probe_children(r, t, e);
     if (answer->kind != ANSWER_BYTES)
         return 0;
-    if (t.phase != LIST_NAMES)
-        return push_folders(r, &t, answer, t.phase == LIST_ROOT ? MAX_ROOT_PROBES : MAX_NODES, e);
+    if (t->phase != LIST_NAMES)
+        return push_folders(r, t, answer, t->phase == LIST_ROOT ? MAX_ROOT_PROBES : MAX_NODES, e);
     int rc = folders_of(answer, &names, &n, e);
     for (size_t i = 0; i < n && rc >= 0; i++) {
-        const char *path = arena_printf(&r->nodes.arena, "%s%s%.*s", t.path, *t.path ? "/" : "",
+        const char *path = arena_printf(&r->nodes.arena, "%s%s%.*s", t->path, *t->path ? "/" : "",
                                         (int)strlen(names[i]) - 1, names[i]);
         if (path)
             near_offer(&r->want.near, path);
@@ -328,14 +322,21 @@ static int feed_broken(struct reader *r, struct task *t, int rc, const struct hr
 {
     if (rc == HR_ENOMEM || (!r->ready && !*t->path))
         return error_set(e, rc, "%s", why->text);
-    TRY(nodes_add_broken(&r->nodes, t->path, rc, why, e));
-    pop(r);
-    return 0;
+    return nodes_add_broken(&r->nodes, t->path, rc, why, e);
 }
 
-static int feed_bytes(struct reader *r, const struct answer *answer, struct hr_error *e)
+/* Web servers answer with pages, of all statuses. */
+static bool is_markup(const struct answer *answer)
 {
-    struct task *t = &r->stack[r->n - 1];
+    const char *p = answer->data, *end = p + answer->size;
+    while (p < end && strchr(" \t\r\n\xef\xbb\xbf", *p) && *p)
+        p++;
+    return p < end && *p == '<';
+}
+
+static int feed_bytes(struct reader *r, struct task *t, const struct answer *answer,
+                      struct hr_error *e)
+{
     const char *where = arena_strdup(&r->nodes.arena, r->key.data);
     struct hr_error why;
     struct json *doc;
@@ -349,6 +350,12 @@ static int feed_bytes(struct reader *r, const struct answer *answer, struct hr_e
                        error_bytes(most, sizeof most, READER_MAX_DOCUMENT));
     } else {
         rc = json_parse(&r->nodes.arena, answer->data, answer->size, where, &doc, &why);
+        if (rc == HR_EFORMAT && is_markup(answer))
+            rc = error_set(&why, rc,
+                           "%s: a page of HTML or XML instead of metadata: a sign-in page, a "
+                           "proxy's answer, or not "
+                           "the address of an archive",
+                           where);
     }
     return rc < 0 ? feed_broken(r, t, rc, &why, e) : feed_document(r, t, doc, where, e);
 }
@@ -356,53 +363,86 @@ static int feed_bytes(struct reader *r, const struct answer *answer, struct hr_e
 int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *e)
 {
     int rc;
-    if (!r->n)
+    if (r->head == r->n)
         return error_set(e, HR_EINTERNAL, "nothing was asked for");
-    struct task *t = &r->stack[r->n - 1];
-    if (t->phase >= LIST_CHILDREN)
-        rc = feed_list(r, answer, e);
+    struct task t = r->queue[r->head++];
+    if (t.phase >= LIST_CHILDREN)
+        rc = feed_list(r, &t, answer, e);
     else if (answer->kind == ANSWER_BYTES)
-        rc = feed_bytes(r, answer, e);
+        rc = feed_bytes(r, &t, answer, e);
     else
-        rc = feed_missing(r, t, e);
+        rc = feed_missing(r, &t, e);
     return rc < 0 ? fail_round(r, rc) : 0;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
-static int show_need(struct reader *r, const struct task *t, struct need *need, struct hr_error *e)
+static int show_need(const struct task *t, struct buf *key, struct need *need, struct hr_error *e)
 {
     bool list = t->phase >= LIST_CHILDREN;
-    buf_clear(&r->key);
-    buf_puts(&r->key, t->path);
+    buf_clear(key);
+    buf_puts(key, t->path);
     if (!list)
-        buf_printf(&r->key, "%s%s", *t->path ? "/" : "", documents[t->phase]);
-    if (r->key.failed)
+        buf_printf(key, "%s%s", *t->path ? "/" : "", documents[t->phase]);
+    if (key->failed)
         return error_nomem(e, strlen(t->path), "a key");
     *need = (struct need){.kind = list ? NEED_LIST : NEED_OBJECT,
-                          .key = r->key.data ? r->key.data : ""};
+                          .key = key->data ? key->data : "",
+                          .alternative = !list && t->phase != SEEK_ARRAY_ATTRS};
     return READER_NEED;
 }
 
 /* A node that is known already is not read again; a walk goes on below it. */
-static bool skip_known(struct reader *r)
+static bool is_known(const struct reader *r, const struct task *t)
 {
-    struct task *t = &r->stack[r->n - 1];
-    if (t->phase != reader_first_phase(r) || !nodes_knows(&r->nodes, t->path))
-        return false;
-    if (nodes_group(&r->nodes, t->path))
-        after_group(r, t);
-    else
-        pop(r);
-    return true;
+    return t->phase < LIST_CHILDREN && nodes_knows(&r->nodes, t->path);
+}
+
+int reader_ahead(const struct reader *r, size_t i, struct buf *key, struct need *need,
+                 struct hr_error *e)
+{
+    if (i >= r->n - r->head)
+        return READER_READY;
+    const struct task *t = &r->queue[r->head + i];
+    TRY(show_need(t, key, need, e));
+    if (is_known(r, t))
+        need->key = NULL;
+    return READER_NEED;
+}
+
+static int skip_known(struct reader *r, struct hr_error *e)
+{
+    while (r->head < r->n && is_known(r, &r->queue[r->head])) {
+        struct task t = r->queue[r->head++];
+        if (nodes_group(&r->nodes, t.path))
+            TRY(after_group(r, &t, e));
+    }
+    return 0;
+}
+
+/* `looked` into some of the folders below only: what lies in the others is not known. */
+static int no_archive(const struct reader *r, struct hr_error *e)
+{
+    char more[128] = "";
+    if (r->cannot_list)
+        snprintf(
+            more, sizeof more,
+            "; what may lie below cannot be listed: give the path of an archive, a group or an "
+            "array");
+    else if (r->looked < r->below)
+        snprintf(more, sizeof more,
+                 "; looked into %zu of the %zu directories below: give the path of an archive",
+                 r->looked, r->below);
+    return error_set(e, HR_ENOENT,
+                     "no Zarr archive here: neither zarr.json, .zmetadata, .zarray nor .zgroup "
+                     "exists%s",
+                     more);
 }
 
 static int finish_round(struct reader *r, struct hr_error *e)
 {
     if (r->rootless && !r->nodes.n_arrays && !r->nodes.n_groups)
-        return error_set(
-            e, HR_ENOENT,
-            "no Zarr archive here: neither zarr.json, .zmetadata, .zarray nor .zgroup exists");
+        return no_archive(r, e);
     r->ready = true;
     r->walked |= r->walking;
     return READER_READY;
@@ -411,18 +451,16 @@ static int finish_round(struct reader *r, struct hr_error *e)
 static int step(struct reader *r, struct need *need, struct hr_error *e)
 {
     for (;;) {
-        if (r->n) {
-            if (!skip_known(r))
-                return show_need(r, &r->stack[r->n - 1], need, e);
-        } else if (r->want.stage != WANT_NOTHING) {
-            int rc = want_next(r, e);
-            if (rc < 0)
-                return rc;
-            if (rc)
-                r->want.stage = WANT_NOTHING;
-        } else {
+        TRY(skip_known(r, e));
+        if (r->head < r->n)
+            return show_need(&r->queue[r->head], &r->key, need, e);
+        if (r->want.stage == WANT_NOTHING)
             return finish_round(r, e);
-        }
+        int rc = want_next(r, e);
+        if (rc < 0)
+            return rc;
+        if (rc)
+            r->want.stage = WANT_NOTHING;
     }
 }
 

@@ -21,6 +21,7 @@ struct need {
     enum need_kind kind;
     const char *key; /* relative to the store's root, '/'-separated, "" never for objects */
     int64_t offset, length;
+    bool alternative; /* may be refused, as if it were not there: others describe the node, too */
 };
 enum answer_kind { ANSWER_BYTES, ANSWER_MISSING, ANSWER_UNSUPPORTED /* the store cannot list */ };
 struct answer {
@@ -80,6 +81,11 @@ void reader_free(struct reader *r);
  * ends the round; after one of a later round than the first the reader can be asked again. */
 int reader_step(struct reader *r, struct need *need, struct hr_error *e);
 int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *e);
+/* After reader_step, what it will most likely ask for i steps later, where answers do not change that: READER_NEED, its key
+ * in *key (need->key NULL: it will not ask, after all); READER_READY when there is nothing more. So documents can be fetched together, and are fed one by one. */
+struct buf;
+int reader_ahead(const struct reader *r, size_t i, struct buf *key, struct need *need,
+                 struct hr_error *e);
 
 /* After READY of the root: start another round that adds the array at `path`, or fails with HR_ENOENT naming near
  * matches. A path "a.field" or "a/field" addresses a field of a struct array when no such array exists. An array whose
@@ -91,7 +97,7 @@ int reader_try(struct reader *r, const char *path, struct hr_error *e);
 const struct array *
 reader_wanted(const struct reader *r); /* what the last such round found, or NULL */
 /* Likewise, the whole hierarchy (inspect, reports). A store that cannot list gives what can be known without: what was
- * asked for so far, and the images that OME metadata names. */
+ * asked for so far, and what attributes and dimensions name (probe.c). */
 int reader_walk(struct reader *r, struct hr_error *e);
 /* What is known so far: the lists, not what they point to, change with the next round. Arrays return how many. */
 int reader_arrays(const struct reader *r, const struct array *const **arrays);

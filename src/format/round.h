@@ -25,7 +25,8 @@ struct task {
     const char *path;
     const struct json *doc;
     int depth;
-    bool walk; /* go on to the children */
+    bool walk;  /* go on to the children */
+    bool guess; /* only likely: sought by one document, as an array */
 };
 
 enum stage { WANT_NOTHING, WANT_NODE, WANT_PARENTS, WANT_NAMES, WANT_ROOT_NAMES, WANT_FAILED };
@@ -40,16 +41,19 @@ struct want {
 
 struct reader {
     struct nodes nodes;
-    struct task *stack;
-    size_t n, cap;
-    size_t sought;  /* nodes in this round */
-    struct buf key; /* of the need in progress */
-    bool ready;     /* the root has been read */
-    bool rootless;  /* … and has no document of its own */
+    struct task *queue; /* those from `head` on */
+    size_t head, n, cap;
+    size_t sought;        /* nodes in this round */
+    struct buf key;       /* of the need in progress */
+    bool ready;           /* the root has been read */
+    bool rootless;        /* … and has no document of its own */
+    size_t below, looked; /* folders there, and those of them that are looked into */
     bool consolidated;
     bool walking; /* this round is a walk of the whole */
     bool walked;
     bool cannot_list;
+    const char **guesses; /* paths that were guessed in this round */
+    size_t n_guesses, guesses_cap;
     int root_format; /* 2 or 3; 0 when rootless */
     struct want want;
 };
@@ -62,6 +66,11 @@ int reader_push(struct reader *r, enum phase phase, const char *path, int depth,
                 struct hr_error *e);
 /* A round that failed or was given up leaves nothing behind but the nodes it found. */
 void reader_forget_round(struct reader *r);
+
+/* probe.c: names for the walk of a store that cannot list. The children that a group's attributes name; the companions of
+ * an array: its dimensions and what CF attributes name. */
+int probe_children(struct reader *r, const struct task *t, struct hr_error *e);
+int probe_companions(struct reader *r, const struct array *x, int depth, struct hr_error *e);
 
 /* The stack is empty: what does the wanted path need next? 1: it is found; 0: there are tasks again, or ask again. */
 int want_next(struct reader *r, struct hr_error *e);

@@ -31,11 +31,11 @@ void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, 
 }
 
 /* An answer that would be an error may be the stray end of another on a kept connection (probe.h),
- * or come from something between us and the store: it counts only when a fresh connection repeats
- * it. */
-static bool doubtful(struct transfer *t, const char *why)
+ * or come from something between us and the store: it counts only when fresh connections repeat
+ * it. The next try then begins anew, since what is kept may as well be the stray. */
+bool body_doubtful(struct transfer *t, const char *why)
 {
-    if (!easy_reused(t->now.easy) && t->retry.wrong)
+    if (!retry_wrong_left(&t->retry, &t->lane->client->config.policy))
         return false;
     transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_ESTORE, "%s", why);
     return true;
@@ -49,8 +49,7 @@ static bool refuse(struct transfer *t, const char *why)
 
 bool body_changed(struct transfer *t)
 {
-    /* Only a stray answer: read anew, the other version would look whole. */
-    if (easy_reused(t->now.easy) && doubtful(t, "another version of the object"))
+    if (body_doubtful(t, "another version of the object"))
         return false;
     transfer_fault(
         t, OUTCOME_FINAL, CAUSE_NONE, HR_ESTORE,
@@ -101,6 +100,9 @@ static void note_ignored_range(struct transfer *t)
 
 static bool make_room(struct transfer *t, uint64_t size)
 {
+    if (t->object.place && t->object.room == size)
+        return true;
+    t->object.room = size;
     t->object.place = t->ask.room(t->ask.room_arg, size);
     if (t->object.place || !size)
         return true;
@@ -130,7 +132,7 @@ static bool content_head(struct transfer *t)
     case SLICE_SHORT:
         if (t->object.sized)
             return body_changed(t);
-        if (doubtful(t, why))
+        if (body_doubtful(t, why))
             return false;
         t->object.total = t->now.reply.has_total ? t->now.reply.total : 0;
         transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, HR_EDATA,
@@ -138,7 +140,7 @@ static bool content_head(struct transfer *t)
         return false;
     case SLICE_REFUSED:
         if (!t->now.resumed)
-            return doubtful(t, why) ? false : refuse(t, why);
+            return body_doubtful(t, why) ? false : refuse(t, why);
         t->object.no_resume = true; /* it cannot serve the rest: all of it again */
         if (t->parent)
             return refuse(t, why); /* the whole's business */
@@ -158,7 +160,7 @@ static bool content_head(struct transfer *t)
     t->now.mode = t->now.reply.status == 416 ? BODY_ERROR : BODY_KEEP;
     if (t->object.sized)
         return true;
-    t->object.sized = true;
+    t->object.sized = t->object.seen = true;
     t->object.first = s->first;
     t->object.size = t->object.share = s->take;
     t->object.total = s->total;
@@ -205,8 +207,23 @@ static void pin_version(struct transfer *t)
     pthread_mutex_unlock(&c->synced.lock);
 }
 
+/* What came whole in one answer can be held against its checksum. */
+static bool agrees(struct transfer *t)
+{
+    const struct net_config *c = &t->lane->client->config;
+    char why[256];
+    if (!c->agrees || t->ask.want.kind != WANT_WHOLE || t->ask.query || t->parent || t->split ||
+        t->now.resumed || t->now.reply.status != 200 ||
+        c->agrees(c->arg, &t->now.reply, t->object.place, t->object.got, why, sizeof why))
+        return true;
+    transfer_fault(t, OUTCOME_RETRY, CAUSE_WRONG, HR_EDATA, "%s", why);
+    return false;
+}
+
 static void delivered(struct transfer *t)
 {
+    if (!agrees(t))
+        return;
     transfer_fault(t, OUTCOME_FINAL, CAUSE_NONE, NET_OK, "%s", "");
     pin_version(t);
 }
@@ -267,7 +284,7 @@ static void spool_end(struct transfer *t)
     t->object.total = t->object.size = t->object.got = body->size;
     if (!t->object.sized && !make_room(t, body->size))
         return;
-    t->object.sized = true;
+    t->object.sized = t->object.seen = true;
     if (body->size)
         memcpy(t->object.place, body->data, body->size);
     delivered(t);

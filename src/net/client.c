@@ -135,8 +135,8 @@ int net_start(struct net_client *c, const struct net_get *get, uint64_t *ticket,
     pthread_mutex_lock(&c->synced.lock);
     *ticket = t->ticket = ++c->synced.tickets;
     TAILQ_INSERT_TAIL(&c->synced.open, t, open);
+    loop_post(t->lane->loop, &t->start); /* under the lock: no cancel gets there before it */
     pthread_mutex_unlock(&c->synced.lock);
-    loop_post(t->lane->loop, &t->start);
     return 0;
 }
 
@@ -195,13 +195,15 @@ void client_forget(struct net_client *c, struct transfer *t, const struct net_re
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-static struct transfer *first_of(struct lane *lane)
+/* What was started after the close was posted (a `done` does that) has not arrived, and is in no
+ * list of the lane yet: it ends when its own mail does. */
+static struct transfer *first_arrived(struct lane *lane)
 {
     struct net_client *c = lane->client;
     struct transfer *t;
     pthread_mutex_lock(&c->synced.lock);
     TAILQ_FOREACH(t, &c->synced.open, open)
-    if (t->lane == lane)
+    if (t->lane == lane && t->arrived)
         break;
     pthread_mutex_unlock(&c->synced.lock);
     return t;
@@ -212,8 +214,10 @@ static void lane_close(struct loop *l, struct mail *m)
     struct lane *lane = (struct lane *)((char *)m - offsetof(struct lane, close));
     struct transfer *t;
     (void)l;
-    while ((t = first_of(lane))) /* all have arrived: their mail was posted before this one */
-        transfer_end_now(t, HR_ECLOSED, "the store was closed");
+    lane->closed = true;
+    while ((t = first_arrived(lane)))
+        transfer_end_now(t, HR_ECLOSED, TRANSFER_CLOSED);
+    warm_drop(lane);
     while (lane->idle) {
         struct easy *h = lane->idle;
         lane->idle = h->next;

@@ -104,15 +104,33 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 {
     struct easy *h = arg;
     union address_ip ip;
-    if (purpose == CURLSOCKTYPE_IPCXN && h->host && a->addrlen <= sizeof ip) {
+    h->warmed = false;
+    if (purpose == CURLSOCKTYPE_IPCXN && a->addrlen <= sizeof ip) {
+        memset(&ip, 0, sizeof ip);
         memcpy(&ip, &a->addr, a->addrlen);
-        hosts_connect(h->lane->loop, h, &ip);
+        int ready = warm_take(h, &ip);
+        h->warmed = ready >= 0;
+        if (h->warmed)
+            hosts_connected(h, &ip);
+        else
+            hosts_connect(h->lane->loop, h, &ip);
         memcpy(&a->addr, &ip, a->addrlen);
+        h->peer = ip;
+        if (h->warmed)
+            return ready;
     }
     int fd = socket(a->family, a->socktype, a->protocol);
     if (fd >= 0)
         fcntl(fd, F_SETFD, FD_CLOEXEC);
     return fd;
+}
+
+static int on_socket_made(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+    struct easy *h = arg;
+    (void)fd;
+    return purpose == CURLSOCKTYPE_IPCXN && h->warmed ? CURL_SOCKOPT_ALREADY_CONNECTED
+                                                      : CURL_SOCKOPT_OK;
 }
 
 static void set_options(struct easy *h, const struct curl_api *curl, const struct net_config *c)
@@ -132,7 +150,6 @@ static void set_options(struct easy *h, const struct curl_api *curl, const struc
     curl->easy_setopt(x, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl->easy_setopt(x, CURLOPT_QUICK_EXIT, 1L);
     curl->easy_setopt(x, CURLOPT_CONNECTTIMEOUT_MS, (long)c->policy.connect_ms);
-    curl->easy_setopt(x, CURLOPT_USERAGENT, "headrace");
     if (curl->easy_setopt(x, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK)
         curl->easy_setopt(x, (CURLoption)181 /* PROTOCOLS, before 7.85 */,
                           (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
@@ -148,6 +165,8 @@ static void set_options(struct easy *h, const struct curl_api *curl, const struc
     if (!c->proxy) {
         curl->easy_setopt(x, CURLOPT_OPENSOCKETFUNCTION, on_socket);
         curl->easy_setopt(x, CURLOPT_OPENSOCKETDATA, h);
+        curl->easy_setopt(x, CURLOPT_SOCKOPTFUNCTION, on_socket_made);
+        curl->easy_setopt(x, CURLOPT_SOCKOPTDATA, h);
     }
     curl->easy_setopt(x, CURLOPT_PREREQDATA, h);
     h->knows_sending = curl->easy_setopt(x, CURLOPT_PREREQFUNCTION, on_sending) == CURLE_OK;
@@ -172,6 +191,7 @@ struct easy *easy_take(struct lane *lane, struct hr_error *e)
     }
     h->lane = lane;
     h->gets = true;
+    h->agent.data = (char *)"User-Agent: headrace";
     buf_init(&h->wire.url);
     buf_init(&h->wire.headers);
     buf_init(&h->head);
@@ -281,6 +301,38 @@ static int set_method(struct easy *h, const struct curl_api *curl, const struct 
                : 0;
 }
 
+/* The length of "https://host:port" where what follows can go out as it is; else 0. */
+static size_t origin_of(const char *url)
+{
+    const char *at = strstr(url, "://");
+    size_t n = at ? (size_t)(at - url) + 3 + strcspn(at + 3, "/?#") : 0;
+    const unsigned char *c = (const unsigned char *)url + n;
+    if (!n || *c != '/' || n + 2 > sizeof((struct easy *)0)->origin)
+        return 0;
+    while (*c > ' ' && *c < 127 && *c != '#')
+        c++;
+    return *c ? 0 : n;
+}
+
+/* For each request libcurl takes its URL apart and writes it anew, letter by letter, which costs as
+ * much time as all that is done here. So it is told once what all requests have in common, and
+ * the rest as a request target, which it does not look at. A proxy is sent the whole URL. */
+static int set_url(struct easy *h, const struct curl_api *curl)
+{
+    const char *url = h->wire.url.data;
+    size_t n = h->lane->client->config.proxy ? 0 : origin_of(url);
+    CURLcode rc = curl->easy_setopt(h->curl, CURLOPT_REQUEST_TARGET, n ? url + n : NULL);
+    if (rc != CURLE_OK)
+        return -1;
+    if (n && n == h->origin_size && !memcmp(url, h->origin, n))
+        return 0;
+    h->named = false;
+    h->origin_size = n;
+    memcpy(h->origin, url, n);
+    memcpy(h->origin + n, "/", 2);
+    return curl->easy_setopt(h->curl, CURLOPT_URL, n ? h->origin : url) == CURLE_OK ? 0 : -1;
+}
+
 int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
 {
     const struct curl_api *curl = &h->lane->loop->net->curl;
@@ -310,8 +362,9 @@ int easy_prepare(struct easy *h, struct transfer *t, struct hr_error *e)
         return error_nomem(e, t->ask.body_size, "a request");
     if (add_range(&h->wire, &what) < 0 || h->wire.url.failed || add_headers(h, curl) < 0)
         return error_nomem(e, h->wire.url.size, "a request");
-    if (curl->easy_setopt(h->curl, CURLOPT_URL, h->wire.url.data) != CURLE_OK ||
-        curl->easy_setopt(h->curl, CURLOPT_HTTPHEADER, h->headers) != CURLE_OK ||
+    h->agent.next = h->headers;
+    if (set_url(h, curl) < 0 ||
+        curl->easy_setopt(h->curl, CURLOPT_HTTPHEADER, &h->agent) != CURLE_OK ||
         curl->easy_setopt(h->curl, CURLOPT_FRESH_CONNECT, (long)t->fresh) != CURLE_OK)
         return error_nomem(e, h->wire.url.size, "a request");
     return 0;

@@ -14,13 +14,12 @@
 #define ASK_AGAIN_NS  (55 * SECOND)
 #define ASK_FAILED_NS (5 * SECOND)
 
-/* "https://user@host:8443/path": name and port; the length up to the path, 0 where the name is
- * none that is looked up. */
-static size_t split_origin(const char *url, char *name, size_t n, int *port)
+/* "https://user@host:8443/path": name and port; false where the name is none that is looked up. */
+static bool split_origin(const char *url, char *name, size_t n, int *port)
 {
     const char *at = strstr(url, "://");
     if (!at)
-        return 0;
+        return false;
     const char *from = at + 3, *end = from + strcspn(from, "/?#");
     const char *user = memchr(from, '@', (size_t)(end - from));
     while (user) {
@@ -32,14 +31,14 @@ static size_t split_origin(const char *url, char *name, size_t n, int *port)
     size_t size = (size_t)(stop - from);
     union address_ip ip;
     if (*from == '[' || !size || size >= n)
-        return 0;
+        return false;
     memcpy(name, from, size);
     name[size] = 0;
-    *port = colon ? (int)strtol(colon + 1, NULL, 10) : url[4] == 's' ? 443 : 80;
     const char *last = size >= 9 ? name + size - 9 : name;
     if (address_parse(&ip, name) || !strcmp(last, "localhost"))
-        return 0;
-    return (size_t)(end - url);
+        return false;
+    *port = colon ? (int)strtol(colon + 1, NULL, 10) : url[4] == 's' ? 443 : 80;
+    return true;
 }
 
 static struct host *find(struct loop *l, const char *name, int port)
@@ -66,13 +65,10 @@ static void note_host(struct loop *l, struct easy *h)
     const char *url = h->wire.url.data;
     char name[256];
     int port = 0;
-    if (h->origin_size && !strncmp(url, h->origin, h->origin_size) &&
-        strchr("/?#", url[h->origin_size]))
+    if (h->named)
         return;
-    size_t n = split_origin(url, name, sizeof name, &port);
-    h->host = n ? find(l, name, port) : NULL;
-    h->origin_size = n && n < sizeof h->origin ? n : 0;
-    memcpy(h->origin, url, h->origin_size);
+    h->host = split_origin(url, name, sizeof name, &port) ? find(l, name, port) : NULL;
+    h->named = h->origin_size && (h->host || !port);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -141,7 +137,7 @@ static void blame(struct loop *l, struct easy *h, const union address_ip *ip, en
     struct host *host = h->host;
     struct net_client *c = h->lane->client;
     char text[64];
-    if (host->addresses.count < 2 ||
+    if (!host || host->addresses.count < 2 ||
         !addresses_blame(&host->addresses, ip, why, c->config.policy.rest_ms, l->now))
         return;
     pthread_mutex_lock(&c->synced.lock);
@@ -152,26 +148,35 @@ static void blame(struct loop *l, struct easy *h, const union address_ip *ip, en
             text, host->name, addresses_resting(&host->addresses, l->now), host->addresses.count);
 }
 
-void hosts_connect(struct loop *l, struct easy *h, union address_ip *ip)
+bool hosts_next(struct loop *l, struct easy *h, union address_ip *ip)
 {
-    if (!h->host)
-        return;
-    int family = ip->any.sa_family;
-    /* A second one of a family: the one before it has failed. */
-    if (h->tried && h->tries[h->tried - 1].any.sa_family == family)
-        blame(l, h, &h->tries[h->tried - 1], BLAME_CONNECT);
-    const struct address *next = addresses_next(&h->host->addresses, family, l->now);
+    const struct address *next =
+        h->host ? addresses_next(&h->host->addresses, ip->any.sa_family, l->now) : NULL;
     if (!next)
-        return;
+        return false;
     in_port_t port = ip->v4.sin_port; /* in the same place in both families */
     _Static_assert(offsetof(struct sockaddr_in, sin_port) ==
                        offsetof(struct sockaddr_in6, sin6_port),
                    "ports lie in the same place");
     *ip = next->ip;
     ip->v4.sin_port = port;
+    return true;
+}
+
+void hosts_connected(struct easy *h, const union address_ip *ip)
+{
     if (h->tried == EASY_TRIES_MAX)
         h->tried--;
-    h->tries[h->tried++] = next->ip;
+    h->tries[h->tried++] = *ip;
+}
+
+void hosts_connect(struct loop *l, struct easy *h, union address_ip *ip)
+{
+    /* A second one of a family: the one before it has failed. */
+    if (h->tried && h->tries[h->tried - 1].any.sa_family == ip->any.sa_family)
+        blame(l, h, &h->tries[h->tried - 1], BLAME_CONNECT);
+    if (hosts_next(l, h, ip))
+        hosts_connected(h, ip);
 }
 
 void hosts_blame(struct loop *l, struct easy *h, enum cause cause)

@@ -31,6 +31,8 @@ enum hosts_verdict { HOSTS_GO, HOSTS_WAIT };
 enum hosts_verdict hosts_check(struct loop *l, struct easy *h);
 /* libcurl opens a connection for h: the address in `ip` (with its port) may be replaced. */
 void hosts_connect(struct loop *l, struct easy *h, union address_ip *ip);
+bool hosts_next(struct loop *l, struct easy *h, union address_ip *ip); /* the same, untold */
+void hosts_connected(struct easy *h, const union address_ip *ip);      /* it has one there */
 /* The try of h has failed for this cause; before h is given back. */
 void hosts_blame(struct loop *l, struct easy *h, enum cause cause);
 void hosts_dispose(struct loop *l);

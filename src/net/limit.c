@@ -1,6 +1,13 @@
 /* See limit.h. */
 #include "net/limit.h"
 
+#define FEW          16u
+#define QUICK_NS     2000000u
+#define QUICK_LASTS  64u       /* answers */
+#define ROUND_NS     20000000u /* shorter ones tell about the scheduler */
+#define FLIGHT_BYTES (32u << 20)
+#define HOLD_NS      10000000000ull
+
 void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first)
 {
     max = max ? max : 1;
@@ -12,6 +19,7 @@ void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first)
                         .doubling = true,
                         .settling = true};
     l->before = l->now;
+    l->fixed = l->now == max;
 }
 
 uint32_t limit_allowed(const struct limit *l)
@@ -19,9 +27,27 @@ uint32_t limit_allowed(const struct limit *l)
     return l->gentle < l->now ? l->gentle : l->now;
 }
 
-void limit_answered(struct limit *l, bool waiting)
+/* The first answers tell what kind of store it is. */
+static void look(struct limit *l)
 {
+    uint64_t n = FLIGHT_BYTES / l->size;
+    if (l->quick || n < FEW)
+        n = FEW;
+    if (l->now > n)
+        l->now = l->before = (uint32_t)n;
+}
+
+void limit_answered(struct limit *l, bool waiting, uint64_t first_byte_ns, uint64_t bytes)
+{
+    if (first_byte_ns < QUICK_NS)
+        l->quick = QUICK_LASTS;
+    else if (l->quick)
+        l->quick--;
+    bytes = bytes ? bytes : 1;
+    l->size = l->size ? (7 * l->size + bytes + 7) / 8 : bytes;
     l->gentle += waiting && l->gentle < l->max;
+    if (++l->answers == FEW && l->doubling && !l->fixed)
+        look(l);
 }
 
 void limit_unanswered(struct limit *l)
@@ -41,6 +67,13 @@ static void begin_round(struct limit *l, uint64_t now_ns)
     l->round_ns = now_ns;
 }
 
+static void hold(struct limit *l, uint32_t at, uint64_t now_ns)
+{
+    l->now = at;
+    l->doubling = false;
+    l->hold_until = now_ns + HOLD_NS;
+}
+
 /* A round of `now` answers is over. One in which it has grown, and the first, are about cold
  * connections: not counted. */
 static void end_round(struct limit *l, uint64_t now_ns)
@@ -48,32 +81,44 @@ static void end_round(struct limit *l, uint64_t now_ns)
     uint64_t us = (now_ns - l->round_ns) / 1000 + 1, rate = l->round_bytes * 1000 / us;
     if (l->settling) {
         l->settling = false;
-    } else if (rate * 4 > l->rate * 5) {
+    } else if (rate * 4 <= l->rate * 5) {
+        hold(l, l->before, now_ns);
+    } else if (l->now >= l->max) {
+        hold(l, l->now, now_ns);
+    } else {
         l->rate = rate;
         l->settling = true;
         l->before = l->now;
         l->now = l->now < l->max / 2 ? l->now * 2 : l->max;
-    } else {
-        l->now = l->before;
-        l->doubling = false;
     }
     begin_round(l, now_ns);
 }
 
+static void try_doubling(struct limit *l)
+{
+    l->doubling = l->settling = true;
+    l->rate = 0;
+    l->before = l->now;
+}
+
 void limit_success(struct limit *l, bool waiting, uint64_t bytes, uint64_t now_ns)
 {
-    if (!waiting || l->now >= l->max || (l->doubling && l->gentle < l->now)) {
+    bool most = l->now >= l->max && !l->doubling;
+    if (!waiting || most || (l->doubling && l->gentle < l->now)) {
         begin_round(l, now_ns);
         return;
     }
     l->round_bytes += bytes;
-    if (++l->successes < l->now)
+    if (++l->successes < l->now || (l->doubling && now_ns - l->round_ns < ROUND_NS))
         return;
     if (l->doubling) {
         end_round(l, now_ns);
-    } else {
+    } else if (!l->hold_until) {
         l->successes = 0;
         l->now++;
+    } else if (l->hold_until <= now_ns) {
+        try_doubling(l);
+        begin_round(l, now_ns);
     }
 }
 
@@ -83,6 +128,7 @@ bool limit_throttled(struct limit *l, uint64_t started, uint64_t now)
         return false;
     l->cut_at = now;
     l->doubling = false;
+    l->hold_until = 0;
     l->successes = 0;
     l->now = limit_allowed(l) > 1 ? limit_allowed(l) / 2 : 1;
     return true;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "net/hosts.h"
 #include "net/tries.h"
 
@@ -68,7 +69,8 @@ static void take_finished(struct loop *l)
 
 static int poll_time(const struct loop *l)
 {
-    uint64_t next = timers_next(&l->timers), now = clock_ns();
+    uint64_t next = timers_next(&l->timers), warm = warm_next(l), now = clock_ns();
+    next = next < warm ? next : warm;
     if (next == UINT64_MAX)
         return INT_MAX;
     uint64_t ms = next > now ? (next - now + 999999) / 1000000 : 0;
@@ -89,6 +91,7 @@ static void *run(void *arg)
         curl->multi_perform(l->multi, &running);
         l->now = clock_ns();
         tries_drop_losers(l);
+        warm_tend(l);
         transfer_pump_widened(l); /* first: lanes may go with what has finished */
         take_finished(l);
         if (!has_mail(l))
@@ -103,6 +106,15 @@ static void *run(void *arg)
     return NULL;
 }
 
+/* glibc gives the end of a thread's heap back to the kernel as soon as 128 KiB are free there, and
+ * libcurl's receive buffers lie there for as long as a transfer: dozens of page faults a GET.
+ * A block of this size that comes and goes teaches it that larger ones do, for good. */
+#define COMES_AND_GOES ((size_t)8 << 20)
+static void keep_heap(void)
+{
+    mem_free(mem_alloc(COMES_AND_GOES));
+}
+
 int loop_start(struct loop *l, struct net *n, int number, struct hr_error *e)
 {
     *l = (struct loop){.net = n};
@@ -110,6 +122,7 @@ int loop_start(struct loop *l, struct net *n, int number, struct hr_error *e)
     l->multi = n->curl.multi_init();
     if (!l->multi)
         return error_nomem(e, 0, "a network loop");
+    keep_heap();
     n->curl.multi_setopt(l->multi, CURLMOPT_MAXCONNECTS, CONNECTIONS_MAX);
     pthread_mutex_init(&l->synced.lock, NULL);
     char name[16];

@@ -32,6 +32,7 @@ struct loop {
     struct lane *widened; /* since the last transfer_pump_widened */
     struct host *hosts;   /* by name: hosts.h */
     struct easy *losers;  /* hedge.h */
+    struct lane *warm;    /* with connections opened ahead: warm.h */
     struct {
         pthread_mutex_t lock;
         struct mail *first, **last;

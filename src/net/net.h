@@ -47,13 +47,15 @@ struct net_policy {
     uint64_t split_bytes; /* larger objects than two of these are fetched in parts; 0: never */
     uint32_t hedge_ms;    /* least time before a second request for a late answer; 0: none */
     uint32_t rest_ms;     /* of an address that fails, the first time */
+    uint32_t far_us; /* a handshake that takes so long is with a distant server; 0: none does */
+    uint32_t warm;   /* connections opened ahead there, while the first request is answered */
 };
 #define NET_POLICY                                                                                 \
     {                                                                                              \
         .connect_ms = 5000, .first_byte_ms = 10000, .stall_ms = 20000, .max_retries = 10,          \
         .retry_total_ms = 180000, .backoff_ms = 100, .backoff_max_ms = 20000,                      \
         .retry_after_max_ms = 60000, .concurrency = 64, .concurrency_max = 256,                    \
-        .split_bytes = 8u << 20, .hedge_ms = 10, .rest_ms = 10000                                  \
+        .split_bytes = 8u << 20, .hedge_ms = 10, .rest_ms = 10000, .far_us = 5000, .warm = 32      \
     }
 
 /* What one try needs to know, for builders that sign. */
@@ -62,7 +64,7 @@ struct net_try {
     const char *query; /* not an object but its container is asked, as for a listing; or NULL */
     const char *body;  /* of a POST or PUT */
     size_t body_size;
-    uint32_t number; /* from 0 */
+    uint32_t number;              /* from 0 */
     const char *range, *if_match; /* the headers that the room adds, or NULL */
 };
 struct net_wire {
@@ -104,6 +106,10 @@ struct net_config {
     int (*build)(void *arg, const struct net_try *t, struct net_wire *w, struct hr_error *e);
     /* A status outside 2xx; any to a HEAD, which never succeeds: it is asked for its judge. */
     enum net_verdict (*judge)(void *arg, const struct net_reply *reply, struct net_saying *say);
+    /* The bytes of a whole object that came in one answer, before they are delivered: false, and *why: they are not those
+     * that its head speaks of, so it is read once more, on another connection. May be NULL. */
+    bool (*agrees)(void *arg, const struct reply *head, const void *data, uint64_t size, char *why,
+                   size_t room);
     void (*release)(void *arg); /* after the last use of arg, perhaps on a network thread */
     void *arg;
     const char *shown; /* URL of the store, for messages; copied */
@@ -123,11 +129,18 @@ int net_client_open(struct net *n, const struct net_config *c, struct net_client
 void net_client_close(struct net_client *c);
 void net_client_stats(struct net_client *c, struct net_stats *out);
 
+/* The last failure of a try, if it is not long ago: "URL: no answer within 10.0 s: try 2, next try in 0.3 s", else "". */
+#define TROUBLE_BYTES 480
+void net_client_trouble(struct net_client *c, char *out, size_t n);
+/* Somebody has waited so long for an object: a warning in the log, with the trouble there was. */
+void net_client_waits(struct net_client *c, const char *key, unsigned seconds);
+
 enum { NET_OK = 0, NET_MISSING = 1 };
 struct net_result {
     int rc;               /* NET_OK, NET_MISSING or a negative code */
     uint64_t size;        /* bytes delivered */
     uint64_t object_size; /* 0: unknown */
+    int status;           /* of the answer that was an error; 0: there was none */
     struct hr_error error;
 };
 struct net_get {
@@ -137,7 +150,9 @@ struct net_get {
     const char *body;   /* of a POST or PUT; copied */
     size_t body_size;
     struct want want;
-    /* The place for `size` bytes, asked for once, when the size is known; NULL: HR_ENOMEM. */
+    /* The place for `size` bytes, asked for when the size is known; NULL: HR_ENOMEM. Asked for
+     * again, and the place before it forgotten, where that answer did not last and the next one has
+     * another size. */
     void *(*room)(void *arg, uint64_t size);
     void *room_arg;
     void (*done)(void *arg,

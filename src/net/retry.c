@@ -10,8 +10,9 @@
 #define TOKENS_PER_SUCCESS 200u /* … one more per five successes … */
 #define TOKENS_PER_MS      10u  /* … and ten a second */
 #define STALE_MAX          3
-#define WRONG_MAX          1
+#define WRONG_MAX          5 /* one answer in five may be a lie, and an epoch still ends */
 #define UNANSWERED_MAX     3
+#define SILENT_MAX         2 /* each takes as long as an answer may */
 #define AGAIN_MAX          2
 
 const char *cause_name(enum cause c)
@@ -83,6 +84,14 @@ static uint64_t backoff_ms(const struct net_policy *p, uint32_t failures, uint64
     return most ? random % (most + 1) : 0;
 }
 
+/* Retries of a server that has never answered anything: it may not be one. */
+static uint32_t unanswered_max(enum cause c)
+{
+    return c == CAUSE_FIRST_BYTE                    ? SILENT_MAX
+           : c == CAUSE_CONNECT || c == CAUSE_RESET ? UNANSWERED_MAX
+                                                    : UINT32_MAX;
+}
+
 struct retry_decision retry_next(struct retry *r, const struct net_policy *p, enum cause c,
                                  int64_t retry_after_ms, bool answered, struct bucket *b,
                                  uint64_t now_ns, uint64_t random)
@@ -98,8 +107,10 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
     }
     if (!r->failures++)
         r->since_ns = now_ns;
+    if (c != CAUSE_WRONG) /* only a lie that is repeated at once is meant */
+        r->wrong = 0;
     if (r->failures > p->max_retries || (c == CAUSE_WRONG && r->wrong++ >= WRONG_MAX) ||
-        (c == CAUSE_CONNECT && !answered && r->failures > UNANSWERED_MAX))
+        (!answered && r->failures > unanswered_max(c)))
         return stop;
     uint64_t delay = backoff_ms(p, r->failures, random);
     if (retry_after_ms > 0) {
@@ -113,6 +124,11 @@ struct retry_decision retry_next(struct retry *r, const struct net_policy *p, en
     if ((now_ns - r->since_ns) / 1000000 + delay > p->retry_total_ms)
         return stop;
     return (struct retry_decision){true, delay};
+}
+
+bool retry_wrong_left(const struct retry *r, const struct net_policy *p)
+{
+    return r->wrong < WRONG_MAX && r->failures < p->max_retries;
 }
 
 bool retry_again_left(const struct retry *r)

@@ -44,7 +44,7 @@ uint64_t bucket_take(struct bucket *b, uint64_t now_ns);
 struct retry {
     uint32_t failures; /* counted ones since the last real progress */
     uint32_t stale;    /* uncounted ones */
-    uint32_t wrong;
+    uint32_t wrong;    /* in a row */
     uint32_t again;    /* uncounted too */
     uint64_t since_ns; /* first of the failures */
 };
@@ -52,14 +52,15 @@ struct retry_decision {
     bool again;
     uint64_t delay_ms;
 };
-/* `answered`: this server has answered before (else connecting is tried three times only: a
- * mistyped host should not take half a minute). `random`: 64 random bits. */
+/* `answered`: this server has answered before (else it is tried a few times only: a mistyped host
+ * should not take minutes). `random`: 64 random bits. */
 struct retry_decision retry_next(struct retry *r, const struct net_policy *p, enum cause c,
                                  int64_t retry_after_ms, bool answered, struct bucket *b,
                                  uint64_t now_ns, uint64_t random);
 /* A try that brought this many bytes is progress: the count and the clock start anew. */
 #define RETRY_PROGRESS_BYTES (256u << 10)
 bool retry_again_left(const struct retry *r); /* may CAUSE_AGAIN be tried once more? */
+bool retry_wrong_left(const struct retry *r, const struct net_policy *p); /* … CAUSE_WRONG? */
 void retry_progress(struct retry *r);
 
 #endif

@@ -82,6 +82,8 @@ void net_stats_json(const struct net_stats *s, struct buf *out)
     put_number(out, "hedges_won", s->hedges_won);
     put_number(out, "parts", s->parts);
     put_number(out, "connections", s->connections);
+    put_number(out, "opened_ahead", s->opened_ahead);
+    put_number(out, "used_ahead", s->used_ahead);
     put_number(out, "addresses", s->addresses);
     put_number(out, "rests", s->rests);
     put_number(out, "ignored_ranges", s->ignored_ranges);

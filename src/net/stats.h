@@ -27,8 +27,9 @@ struct net_stats {
     uint64_t bytes;                                /* of bodies, kept or not */
     uint64_t completed, missing, failed, canceled; /* reads */
     uint64_t retries[CAUSE_COUNT];
-    uint64_t throttles;          /* 429 and 503 answers */
-    uint64_t connections;        /* opened */
+    uint64_t throttles;   /* 429 and 503 answers */
+    uint64_t connections; /* opened for a request, or taken from those opened ahead */
+    uint64_t opened_ahead, used_ahead;
     uint64_t rests;              /* times that an address of a host was left alone for a while */
     uint64_t hedges, hedges_won; /* second requests for late answers; those that came first */
     uint64_t parts;              /* of objects that were fetched in several */

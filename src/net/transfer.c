@@ -63,7 +63,8 @@ void transfer_finish(struct transfer *t, const struct net_result *r)
 
 void transfer_fail(struct transfer *t, int code, bool retryable, const char *text)
 {
-    struct net_result r = {.rc = code, .object_size = t->object.total};
+    struct net_result r = {
+        .rc = code, .object_size = t->object.total, .status = t->now.reply.status};
     char name[320], tried[64] = "";
     transfer_name(t, name, sizeof name);
     if (t->tries > 1) {
@@ -111,6 +112,8 @@ static void keep_or_drop(struct transfer *t)
         t->object.got = 0; /* nothing a rest could be joined to safely */
     if (t->split && t->object.no_resume)
         split_undo(t);
+    if (!t->object.got && !t->split && !t->parent)
+        t->object.sized = false; /* of what is not kept nothing is believed either */
 }
 
 static void try_again(struct transfer *t)
@@ -123,10 +126,7 @@ static void try_again(struct transfer *t)
     struct retry_decision d =
         retry_next(&t->retry, &c->config.policy, cause, after, lane->answered, &lane->bucket,
                    l->now, keyed_word(lane->random_key, lane->random_index++));
-    char name[320];
-    transfer_name(t, name, sizeof name);
-    net_log(c->net, 10, "%s: %s: %s; %s in %" PRIu64 " ms", name, cause_name(cause),
-            t->now.fault.text, d.again ? "next try" : "given up", d.again ? d.delay_ms : 0);
+    trouble_note(t, d.again, d.delay_ms);
     if (!d.again) {
         transfer_fail(t, t->now.fault.code, cause != CAUSE_WRONG, t->now.fault.text);
         return;
@@ -286,6 +286,11 @@ void transfer_arrive(struct loop *l, struct mail *m)
 {
     struct transfer *t = OWNER(m, struct transfer, start);
     l->transfers++;
+    t->arrived = true;
+    if (t->lane->closed) {
+        transfer_fail(t, HR_ECLOSED, false, TRANSFER_CLOSED);
+        return;
+    }
     if (timers_reserve(&l->timers, l->transfers) < 0) {
         transfer_fail(t, HR_ENOMEM, false, "no memory for another transfer");
         return;

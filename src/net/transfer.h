@@ -19,6 +19,7 @@
 #include "net/pins.h"
 #include "net/retry.h"
 #include "net/stats.h"
+#include "net/warm.h"
 
 struct transfer;
 TAILQ_HEAD(transfer_list, transfer);
@@ -31,17 +32,20 @@ struct easy {
     struct lane *lane;
     struct transfer *t; /* NULL when idle */
     CURL *curl;
-    uint64_t sent_ns;      /* 0: not yet */
-    uint64_t handshake_ns; /* of a connection made for this try */
-    struct curl_slist *headers;
+    uint64_t sent_ns;                  /* 0: not yet */
+    uint64_t handshake_ns;             /* of a connection made for this try */
+    struct curl_slist agent, *headers; /* the first of them; the others */
     struct net_wire wire;
     struct buf head, body; /* reply headers; error bodies and chunked whole objects */
     bool knows_sending;    /* libcurl tells when the request goes out (7.80) */
+    char origin[160];      /* "https://host:port/", if that is all of the URL that libcurl knows */
+    size_t origin_size;    /* without the last '/'; 0: it knows the whole URL */
     struct host *host;     /* that its URL names; NULL: libcurl finds the address (hosts.h) */
-    char origin[160];      /* the part of the URL that says so */
-    size_t origin_size;
+    bool named;            /* host is up to date */
     union address_ip tries[EASY_TRIES_MAX]; /* to which it has tried to connect in this try */
     size_t tried;
+    union address_ip peer;      /* the last of them, or the only one there is, with its port */
+    bool warmed;                /* its connection was opened ahead */
     struct curl_slist *resolve; /* what it told libcurl */
     bool gets;                  /* its method is GET */
     char error[CURL_ERROR_SIZE];
@@ -65,6 +69,7 @@ struct transfer {
     TAILQ_ENTRY(transfer) queue; /* in the lane, while QUEUED or PARKED; in naming while NAMING */
     struct host *naming;
     struct mail start, cancel;
+    bool arrived; /* its start was delivered */
     struct timer timer;
     struct lane *lane;
     uint64_t ticket;
@@ -83,9 +88,11 @@ struct transfer {
     bool fresh;         /* next try on a new connection */
     struct {            /* what is known of the object and kept of it */
         bool sized, no_resume;
+        bool seen; /* a reply was taken for it */
         uint64_t first, size, total;
         uint64_t got, share; /* share: how much of it is this transfer's own: split.h */
         char *place;
+        uint64_t room; /* the size that `place` was asked for */
         uint64_t etag_hash;
         char etag[REPLY_ETAG_MAX]; /* strong, else "" */
     } object;
@@ -116,7 +123,9 @@ struct lane {
     struct limit limit;
     struct bucket bucket;
     struct hedging hedging;
+    struct warm warm;
     bool answered;
+    bool closed;  /* whatever still arrives ends at once */
     bool widened; /* in loop->widened: an answer has made room for waiting transfers */
     struct lane *next_widened;
     bool no_split;     /* a server without ranges, after all */
@@ -138,6 +147,10 @@ struct net_client {
         uint64_t tickets;
         struct net_stats stats; /* without the gauges */
         struct pins pins;
+        struct {
+            uint64_t at_ns, told_ns; /* 0: never */
+            char text[TROUBLE_BYTES];
+        } trouble; /* the last */
     } synced;
     struct lane lanes[NET_THREADS_MAX];
 };
@@ -157,6 +170,7 @@ int easy_prepare(struct easy *h, struct transfer *t,
                  struct hr_error *e); /* URL, headers, range of this try */
 
 /* transfer.c; called by the loop and by mail */
+#define TRANSFER_CLOSED "the store was closed"
 void transfer_arrive(struct loop *l, struct mail *m);
 void transfer_cancel(struct loop *l, struct mail *m);
 void transfer_wake(struct loop *l, struct mail *m);
@@ -175,10 +189,13 @@ void transfer_stop(struct transfer *t);     /* whatever it waits for */
 void transfer_fail(struct transfer *t, int code, bool retryable, const char *text);
 void transfer_name(const struct transfer *t, char *out, size_t n);
 
+void trouble_note(struct transfer *t, bool again, uint64_t delay_ms); /* its try has failed */
+
 /* body.c; called by libcurl through easy.c: false aborts the try */
 bool body_head(struct transfer *t);
 bool body_bytes(struct transfer *t, const char *data, size_t n);
-void body_end(struct transfer *t, CURLcode code);      /* sets the outcome */
+void body_end(struct transfer *t, CURLcode code);        /* sets the outcome */
+bool body_doubtful(struct transfer *t, const char *why); /* to be repeated: sets the fault */
 bool body_changed(struct transfer *t);                 /* another version: sets the fault; false */
 bool body_pinned(struct transfer *t, struct pin *pin); /* which version is known of its object */
 void transfer_fault(struct transfer *t, enum outcome o, enum cause c, int code, const char *format,

@@ -7,9 +7,14 @@
 #include "net/trace.h"
 
 #define MS               1000000ull
-#define FAR_NS           (5 * MS)     /* a handshake that leaves the building */
 #define DROPPED_NS       (900 * MS)   /* … that was sent twice: the second time after 1 s */
 #define THROUGHPUT_LEAST (256u << 10) /* shorter bodies come in one piece */
+
+/* A handshake that leaves the building. */
+static bool is_far(const struct net_client *c, uint64_t handshake_ns)
+{
+    return c->config.policy.far_us && handshake_ns >= c->config.policy.far_us * 1000ull;
+}
 
 static void show_lane(struct lane *lane)
 {
@@ -73,7 +78,7 @@ void lane_pump(struct lane *lane)
 {
     struct transfer *t;
     uint64_t handshake = atomic_load_explicit(&lane->client->handshake_ns, memory_order_relaxed);
-    if (handshake >= FAR_NS)
+    if (is_far(lane->client, handshake))
         limit_far(&lane->limit);
     while (lane->in_flight < limit_allowed(&lane->limit) && (t = TAILQ_FIRST(&lane->queue))) {
         transfer_dequeue(t);
@@ -93,7 +98,8 @@ static void widen(struct lane *lane) /* once libcurl's turn is over */
 
 void transfer_answered(struct transfer *t)
 {
-    limit_answered(&t->lane->limit, !TAILQ_EMPTY(&t->lane->queue));
+    limit_answered(&t->lane->limit, !TAILQ_EMPTY(&t->lane->queue),
+                   t->now.first_byte_ns - t->now.sent_ns, t->now.reply.length);
     widen(t->lane);
 }
 
@@ -112,7 +118,7 @@ void try_connected(struct easy *h)
     struct net_client *c = h->lane->client;
     double looked_up = 0, connected = 0;
     h->handshake_ns = 0;
-    if (h->tried > 1 || easy_reused(h))
+    if (h->tried > 1 || h->warmed || easy_reused(h))
         return;
     c->net->curl.easy_getinfo(h->curl, CURLINFO_NAMELOOKUP_TIME, &looked_up);
     c->net->curl.easy_getinfo(h->curl, CURLINFO_CONNECT_TIME, &connected);
@@ -124,12 +130,14 @@ void try_connected(struct easy *h)
         atomic_store_explicit(&c->handshake_ns, h->handshake_ns, memory_order_relaxed);
     if (!least)
         widen(h->lane);
+    if (is_far(c, h->handshake_ns))
+        warm_begin(h);
 }
 
 bool try_connected_late(const struct easy *h)
 {
     uint64_t least = atomic_load_explicit(&h->lane->client->handshake_ns, memory_order_relaxed);
-    return least && least < FAR_NS && h->handshake_ns >= DROPPED_NS;
+    return least && !is_far(h->lane->client, least) && h->handshake_ns >= DROPPED_NS;
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */

@@ -205,7 +205,9 @@ int url_add_key(struct buf *out, const struct url *u, const char *key)
 const char *url_redact(const char *url, char *out, size_t n)
 {
     const char *host = strstr(url, "://");
-    host = host ? host + 3 : url;
+    bool scheme_first =
+        host && (size_t)(host - url) + 1 == strcspn(url, "/?#"); /* not in a query */
+    host = scheme_first ? host + 3 : url;
     size_t authority = strcspn(host, "/?#");
     const char *at = memrchr(host, '@', authority);
     size_t scheme = (size_t)(host - url), used = 0;

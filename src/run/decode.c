@@ -171,7 +171,7 @@ void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_
         return;
     }
     s->result = CHUNK_FAILED;
-    if (!j->error.code)
+    if (!j->error.code || j->error.code == HR_ECANCELED) /* what was given up is not the cause */
         j->error = e;
 }
 

@@ -17,7 +17,8 @@
 #include "base/mem.h"
 #include "run/job.h"
 
-#define JOIN_GAP (1u << 20)
+#define JOIN_GAP    (1u << 20)
+#define REFUSED_MAX 5u
 
 struct place {
     uint32_t index, array; /* in the job; of the plan */
@@ -26,6 +27,7 @@ struct place {
     bool failed;  /* its index could not be had */
     bool absurd;  /* `length` is that of no chunk: its request fails without being made */
     uint64_t shard, offset, length;
+    struct hr_error *why; /* `failed`; NULL where there was no memory for it: then shared.error */
 };
 struct request {
     struct job *job;
@@ -36,6 +38,7 @@ struct request {
     uint64_t buffer_bytes;
     struct store_result result;
     struct hr_error refusal; /* of the size that was met; in place of the store's error */
+    uint32_t refused;        /* how often; under index.mutex */
 };
 struct fetch {
     uint32_t pending; /* atomic: requests not yet answered, and the one who starts them */
@@ -92,6 +95,21 @@ static void fail_place(struct job *j, const struct place *p, const struct hr_err
     j->states[p->index].data = e;
 }
 
+/* Indexes differ in what went wrong: each chunk is told of its own. Under index.mutex. */
+static void lose_index(struct fetch *f, struct place *p, const struct hr_error *e)
+{
+    p->failed = true;
+    p->why = mem_alloc(sizeof *p->why);
+    if (p->why)
+        *p->why = *e;
+    f->shared.error = *e;
+}
+
+static const struct hr_error *why_lost(const struct fetch *f, const struct place *p)
+{
+    return p->why ? p->why : &f->shared.error;
+}
+
 static void settle_request(struct job *j, struct request *r)
 {
     const struct place *places = j->fetch->places + r->first;
@@ -130,6 +148,8 @@ void fetch_free(struct job *j)
         return;
     for (uint32_t i = 0; i < f->n_requests; i++)
         pool_put(j->driver->fixed.pool, f->requests[i].buffer, f->requests[i].buffer_bytes);
+    for (uint32_t i = 0; i < f->n_places; i++)
+        mem_free(f->places[i].why);
     mem_free(f->requests);
     mem_free(f);
     j->fetch = NULL;
@@ -168,14 +188,39 @@ static void *request_room(void *arg, uint64_t size)
     return r->buffer;
 }
 
+static void start_request(struct job *j, struct request *r);
+
+/* A chunk is lost, and its batch with it: the rest of the job is not waited for. From a store that is down the rest would
+ * take the time of all retries, several at once, over and over. */
+static void give_up_rest(struct job *j)
+{
+    lock(j->driver);
+    bool already = j->fetch->shared.cancelled || j->fetch->shared.larger;
+    unlock(j->driver);
+    if (!already && !j->driver->fixed.c.mask)
+        fetch_cancel(j);
+}
+
 static void request_done(void *arg, const struct store_result *result)
 {
     struct request *r = arg;
     r->result = *result;
+    if (result->rc < 0 && r->refusal.code && r->refused < REFUSED_MAX) {
+        lock(r->job->driver);
+        r->refused++;
+        unlock(r->job->driver);
+        r->refusal.code = 0; /* perhaps no answer of the store: the page of something before it */
+        __atomic_add_fetch(&r->job->fetch->pending, 1, __ATOMIC_ACQ_REL); /* the one who starts */
+        start_request(r->job, r);
+        one_less(r->job);
+        return;
+    }
     if (result->rc < 0 && r->refusal.code) {
         r->result.rc = r->refusal.code;
         r->result.error = r->refusal;
     }
+    if (r->result.rc < 0)
+        give_up_rest(r->job);
     one_less(r->job);
 }
 
@@ -187,6 +232,7 @@ static void start_request(struct job *j, struct request *r)
     struct store_range range = {r->bytes ? (int64_t)p->offset : 0, r->bytes};
     struct where where;
     uint64_t ticket = 0;
+    uint32_t refused = r->refused;
     int rc = p->absurd ? decode_check_size(j, p->index, p->length, &r->result.error) : 0;
     if (rc >= 0)
         rc = index_locate(d, array_of(j, p), j->chunks[p->index].chunk, &where, &r->result.error);
@@ -199,7 +245,8 @@ static void start_request(struct job *j, struct request *r)
         return;
     }
     lock(d); /* the reply may be here already: a late cancel of its ticket does nothing */
-    r->ticket = ticket;
+    if (refused == r->refused) /* else it was refused meanwhile, and has been asked for anew */
+        r->ticket = ticket;
     bool cancelled = j->fetch->shared.cancelled;
     unlock(d);
     if (cancelled)
@@ -292,10 +339,8 @@ static void waited(struct job *j, uint32_t place, const struct hr_error *e)
 {
     struct driver *d = j->driver;
     lock(d);
-    if (e) {
-        j->fetch->places[place].failed = true;
-        j->fetch->shared.error = *e;
-    }
+    if (e)
+        lose_index(j->fetch, &j->fetch->places[place], e);
     bool last = --j->fetch->shared.waiting == 0;
     unlock(d);
     if (last)
@@ -437,13 +482,12 @@ static void locate(struct job *j, uint32_t at)
     if (rc >= 0 && where.kind == WHERE_INDEX && !p->failed)
         rc = ask_index(j, at, array_of(j, p), &where, &e);
     if (rc < 0) {
-        p->failed = true;
         lock(j->driver);
-        f->shared.error = e;
+        lose_index(f, p, &e);
         unlock(j->driver);
     }
     if (p->failed)
-        fail_place(j, p, &f->shared.error);
+        fail_place(j, p, why_lost(f, p));
     else if (where.kind == WHERE_MISSING)
         s->fetched = FETCHED_MISSING;
     if (p->failed || where.kind == WHERE_MISSING || where.kind == WHERE_INDEX)
@@ -476,7 +520,7 @@ static void locate_all(struct job *j)
     unlock(d);
     for (uint32_t i = 0; all && some_failed && i < f->n_places; i++)
         if (f->places[i].failed)
-            fail_place(j, &f->places[i], &f->shared.error);
+            fail_place(j, &f->places[i], why_lost(f, &f->places[i]));
     if (all && again)
         locate_all(j);
     else if (all)

@@ -7,15 +7,16 @@
  * is back its open batches are let go; then the next start, or the end. */
 #include "run/turn.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "run/first.h"
 #include "run/hook.h"
 
 #define COLD_NS          5u /* a byte, and more: the page cache does not have it */
 #define COLD_JOBS        64
 #define READ_AHEAD_LEAST (64u << 10) /* bytes of a chunk */
-#define FIRST_FETCHES    32
 #define WARN_MISSING     32 /* chunks of an array probed before "all of them are missing" is said */
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -232,17 +233,27 @@ static void end(struct driver *d)
 
 /* ---- what jobs report ------------------------------------------------------------------------ */
 
-static void warn_if_all_missing(struct driver *d, uint32_t array)
+/* Once `least` chunks were read. */
+static void warn_if_all_missing(struct driver *d, uint32_t array, uint64_t least)
 {
     struct array_use *u = &d->turn.arrays[array];
-    if (u->warned || u->probed < WARN_MISSING || u->missing < u->probed)
+    if (u->warned || u->probed < least || u->missing < u->probed)
         return;
     u->warned = true;
     driver_log(d, 30,
-               "array %s of %s: all %llu chunks read so far are missing and were filled; is the "
+               "array %s of %s: %s%llu chunk%s read so far %s missing and %s filled; is the "
                "archive complete?",
                d->fixed.c.arrays[array]->path, store_url(d->fixed.c.store),
-               (unsigned long long)u->probed);
+               u->probed == 1 ? "the " : "all ", (unsigned long long)u->probed,
+               u->probed == 1 ? "" : "s", u->probed == 1 ? "is" : "are",
+               u->probed == 1 ? "was" : "were");
+}
+
+/* Few chunks say enough when they are all that an epoch reads. */
+static void warn_at_end_of_epoch(struct driver *d)
+{
+    for (int i = 0; i < d->fixed.config->n_arrays; i++)
+        warn_if_all_missing(d, (uint32_t)i, 1);
 }
 
 static void count_job(struct driver *d, const struct job *j)
@@ -266,7 +277,7 @@ static void count_job(struct driver *d, const struct job *j)
         s->chunks_missing += j->states[i].missing;
         s->chunks_masked += j->states[i].masked;
         s->chunks_failed += j->states[i].result == CHUNK_FAILED;
-        warn_if_all_missing(d, j->chunks[i].array);
+        warn_if_all_missing(d, j->chunks[i].array, WARN_MISSING);
     }
 }
 
@@ -408,8 +419,8 @@ static void limit_fetches(struct driver *d, bool first)
     uint32_t most = d->fixed.c.engine.fetches;
     if (!d->fixed.remote)
         return;
-    feed(d, &(struct event){.kind = EVENT_LIMIT,
-                            .limit = first && most > FIRST_FETCHES ? FIRST_FETCHES : most});
+    uint32_t few = first ? first_fetches(d->fixed.c.plan, d->turn.epoch, d->turn.step) : most;
+    feed(d, &(struct event){.kind = EVENT_LIMIT, .limit = few < most ? few : most});
 }
 
 static void finish_batch(struct driver *d, const struct action *a)
@@ -420,6 +431,8 @@ static void finish_batch(struct driver *d, const struct action *a)
     d->turn.nodes[a->slot] = NULL;
     d->turn.slots->batches[a->slot] = NULL;
     f->failed = a->failed;
+    if (a->step + 1 == plan_facts(d->fixed.c.plan)->steps)
+        warn_at_end_of_epoch(d);
     if (f->failed && !f->error.code)
         f->error = d->turn.failure;
     d->turn.stats.engine = *engine_stats(d->turn.engine);
@@ -573,6 +586,29 @@ static void batch_taken(struct driver *d, struct finished *f)
         feed(d, &(struct event){.kind = EVENT_RELEASED});
 }
 
+/* Said while the consumer waits: for what, and what the network has met. */
+static void explain(struct driver *d)
+{
+    const char *url = store_url(d->fixed.c.store);
+    char text[400], name[DRIVER_NAME_BYTES], trouble[STORE_TROUBLE_BYTES];
+    uint32_t number, jobs;
+    bool some = engine_waits(d->turn.engine, &number, &jobs) && number < d->turn.n_jobs;
+    struct job *j = some ? d->turn.jobs[number] : NULL;
+    if (!j) {
+        engine_explain(d->turn.engine, text, sizeof text);
+        driver_log(d, 30, "no batch for 30 s from %s: %s", url, text);
+        return;
+    }
+    decode_chunk_name(j, 0, name, sizeof name);
+    store_trouble(d->fixed.c.store, trouble, sizeof trouble);
+    if (j->kind != ACTION_FETCH || j->fetched)
+        snprintf(trouble, sizeof trouble, "it is being decoded");
+    else if (!trouble[0])
+        snprintf(trouble, sizeof trouble, "no answer yet, and nothing has failed");
+    driver_log(d, 30, "no batch for 30 s: waiting for chunk %s of %s (%u reads under way); %s",
+               name, url, jobs, trouble);
+}
+
 static void take_in(struct driver *d, struct news *m)
 {
     for (struct job *j = m->done, *next; j; j = next) {
@@ -585,11 +621,8 @@ static void take_in(struct driver *d, struct news *m)
     }
     for (; m->released; m->released--)
         feed(d, &(struct event){.kind = EVENT_RELEASED});
-    if (m->explain) {
-        char text[400];
-        engine_explain(d->turn.engine, text, sizeof text);
-        driver_log(d, 20, "no batch for 30 s from %s: %s", store_url(d->fixed.c.store), text);
-    }
+    if (m->explain)
+        explain(d);
     if ((m->closed || m->starts != d->turn.start) && d->turn.running)
         stop(d);
     if (m->starts != d->turn.start) {
@@ -606,6 +639,17 @@ static void run_actions(struct driver *d)
     struct action a;
     while (engine_next(d->turn.engine, &a) == 1)
         act(d, &a);
+}
+
+/* The consumer hears of a lost chunk as soon as all batches before it are finished, not when the rest of its batch has come:
+ * from a store that is down that would take the time of all retries, over and over. */
+static void give_up_lost(struct driver *d)
+{
+    uint32_t slot;
+    if (!d->turn.running || !engine_lost(d->turn.engine, &slot))
+        return;
+    const struct finished *f = d->turn.nodes[slot];
+    break_down(d, f && f->error.code ? &f->error : &d->turn.failure);
 }
 
 static void go_on_if_idle(struct driver *d)
@@ -636,6 +680,7 @@ void turn(struct driver *d)
     while (take_news(d, &m)) {
         take_in(d, &m);
         run_actions(d);
+        give_up_lost(d);
         go_on_if_idle(d);
         if (!d->turn.dead)
             d->turn.stats.engine = *engine_stats(d->turn.engine);

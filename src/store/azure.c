@@ -122,6 +122,7 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
         .generation = (uint32_t)use.generation,
         .clocks = (uint8_t)atomic_load(&s->shared.clocks),
         .kind = (uint8_t)azure_kind_of(use.value),
+        .listing = t->query != NULL,
     });
     add_url(s, t, &w->url);
     rc = w->url.failed || add_headers(s, w) < 0 ? error_nomem(e, w->url.size, "a request")
@@ -137,6 +138,7 @@ static void release(void *arg)
 {
     struct azure_store *s = arg;
     cred_close(s->cred);
+    shared_unref(s->remote.shared);
     mem_free((char *)atomic_load(&s->shared.anonymous_hint));
     pthread_mutex_destroy(&s->shared.lock);
     crypto_unload(&s->crypto);
@@ -163,6 +165,9 @@ static int make_base(struct azure_store *s, struct hr_error *e)
     s->origin_size = s->base.size;
     buf_printf(&s->base, "%s/%s", p->root, s->url.container);
     s->container_size = s->base.size;
+    s->remote.place = s->base.failed ? NULL : arena_printf(&s->arena, "az %s", s->base.data);
+    if (!s->remote.place)
+        return error_nomem(e, s->base.size, "a URL");
     if (*s->url.prefix) {
         buf_putc(&s->base, '/');
         url_encode(&s->base, s->url.prefix, strlen(s->url.prefix), true);
@@ -209,6 +214,8 @@ static int open_cred(struct azure_store *s, struct net *net, struct hr_error *e)
         .given = o->given,
         .found = o->found,
         .anonymous = o->anonymous == MAYBE_UNSAID,
+        .late_machine = !remote_refused_before(&s->remote),
+        .shared = s->remote.shared,
         .what = s->shown,
         .net = net,
         .policy = &o->remote.policy,
@@ -236,6 +243,7 @@ static int open_store(struct azure_store *s, const char *url, const char *option
     s->remote.list = azure_list;
     s->remote.refuse_dots = true; /* the service takes them out of names */
     s->net = net;
+    remote_options_say(&s->options.remote, s->shown, net);
     TRY(remote_open(&s->remote, net, &c, s->shown, e));
     s->remote.base.ops = &azure_ops;
     return 0;
@@ -251,6 +259,7 @@ int azure_store_open(const char *url, const char *options, const struct store_en
     buf_init(&s->base);
     LIST_INIT(&s->shared.suffixes);
     pthread_mutex_init(&s->shared.lock, NULL);
+    s->remote.shared = env->shared ? shared_ref(env->shared) : NULL;
     struct net *net = env->net ? net_ref(env->net) : net_new(&(struct net_options){0}, e);
     int rc = net ? open_store(s, url, options, env, net, e) : HR_ENOMEM;
     net_unref(net);

@@ -45,14 +45,17 @@ struct azure_store {
 struct azure_mark {
     uint32_t generation;  /* of the credential */
     uint8_t clocks, kind; /* kind: enum azure_kind */
+    bool listing;
 };
 static inline uint64_t azure_mark_pack(struct azure_mark m)
 {
-    return (uint64_t)m.generation << 32 | (uint64_t)m.clocks << 8 | m.kind;
+    return (uint64_t)m.generation << 32 | (uint64_t)m.listing << 16 | (uint64_t)m.clocks << 8 |
+           m.kind;
 }
 static inline struct azure_mark azure_mark_unpack(uint64_t v)
 {
-    return (struct azure_mark){(uint32_t)(v >> 32), (uint8_t)(v >> 8), (uint8_t)v};
+    return (struct azure_mark){(uint32_t)(v >> 32), (uint8_t)(v >> 8), (uint8_t)v,
+                               (v >> 16 & 1) != 0};
 }
 
 /* When a SAS ends: its se, as Unix seconds. False: it does not say. */

@@ -21,7 +21,8 @@ struct answer {
     const struct net_reply *reply;
     struct azure_mark mark;
     char code[96];
-    bool absent_body; /* neither a code nor a body */
+    bool
+        absent_body; /* neither a code nor a body, but of Azure: a proxy's 404 says nothing about blobs */
 };
 
 static void copy(char *out, size_t room, const char *text, size_t n)
@@ -56,7 +57,10 @@ static void read_answer(struct answer *a, const struct net_reply *reply)
         xml_read(reply->body, reply->body_size, "", note, a, NULL) < 0)
         a->code[0] = 0;
     take_header(a, "x-ms-error-code", a->code, sizeof a->code);
-    a->absent_body = !a->code[0] && !reply->body_size;
+    size_t n;
+    a->absent_body = !a->code[0] && !reply->body_size &&
+                     (reply_header(reply->head, "x-ms-request-id", &n) ||
+                      reply_header(reply->head, "x-ms-version", &n));
     for (char *c = a->code; *c; c++) /* printable, whatever the server sends */
         if ((unsigned char)*c <= ' ' || (unsigned char)*c > 126)
             *c = '?';
@@ -106,9 +110,22 @@ static bool learns_time(struct azure_store *s, const struct answer *a)
     return true;
 }
 
+/* A private container is hidden from anonymous requests in many words: 401, 403, 404
+ * ResourceNotFound, 409 PublicAccessNotPermitted. */
+static bool refuses_anonymous(const struct answer *a)
+{
+    int status = a->reply->head->status;
+    return a->mark.kind == AZURE_ANONYMOUS &&
+           (status == 401 || status == 403 || is(a, "ResourceNotFound") ||
+            is(a, "PublicAccessNotPermitted"));
+}
+
 static bool learns_token(struct azure_store *s, const struct answer *a)
 {
     int status = a->reply->head->status;
+    if (refuses_anonymous(a) && !a->mark.listing &&
+        remote_denied(&s->remote, s->cred, a->mark.generation))
+        return true;
     return s->cred && a->mark.kind == AZURE_BEARER &&
            (status == 401 || (status == 403 && is(a, "AuthenticationFailed"))) &&
            cred_refused(s->cred, a->mark.generation);
@@ -234,9 +251,7 @@ static const char *hint_of(struct azure_store *s, const struct answer *a)
         {"UnsupportedHeader", "the service does not take a header of this request"},
     };
     int status = a->reply->head->status;
-    bool anonymous = a->mark.kind == AZURE_ANONYMOUS;
-    if (anonymous && (status == 401 || status == 403 || is(a, "ResourceNotFound") ||
-                      is(a, "PublicAccessNotPermitted"))) {
+    if (refuses_anonymous(a)) {
         const char *hint = anonymous_hint(s);
         if (hint)
             return hint;
@@ -262,7 +277,8 @@ static bool is_absent(const struct azure_store *s, const struct answer *a)
         return is(a, "BlobNotFound") || a->absent_body;
     return a->reply->head->status == 403 && s->options.remote.missing_403 &&
            (is(a, "AuthorizationPermissionMismatch") || is(a, "AuthorizationFailure") ||
-            a->absent_body);
+            a->absent_body) &&
+           remote_may_be_missing(&s->remote, a->reply->key);
 }
 
 enum net_verdict azure_judge(void *arg, const struct net_reply *reply, struct net_saying *say)

@@ -140,9 +140,8 @@ static void azure_cancel(struct store *base, uint64_t ticket)
     struct azure_store *s = (struct azure_store *)base;
     struct azure_suffix *x;
     pthread_mutex_lock(&s->shared.lock);
-    LIST_FOREACH(x, &s->shared.suffixes, under_way)
-    if (x->ticket == ticket)
-        break;
+    for (x = LIST_FIRST(&s->shared.suffixes); x && x->ticket != ticket;)
+        x = LIST_NEXT(x, under_way);
     if (x) {
         x->canceled = true;
         ticket = x->now;

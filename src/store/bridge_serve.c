@@ -44,6 +44,8 @@ int bridge_new(const struct hr_store_options *o, struct hr_store **out, struct h
     TAILQ_INIT(&b->synced.cancels);
     pthread_mutex_init(&b->synced.mutex, NULL);
     store_init(&b->base, &bridge_ops, b->url);
+    b->base.interrupted = o->interrupted;
+    b->base.interrupted_arg = o->arg;
     *out = b;
     return 0;
 }

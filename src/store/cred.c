@@ -34,6 +34,9 @@ struct cred {
         struct hr_error error; /* of the last fetch, code 0: none */
         char *tried;           /* cred_tried */
         bool fetching, refused, closed;
+        bool whole;     /* late providers are asked, too */
+        uint64_t early; /* generation of the anonymous value before they were; 0: none */
+        bool somebody;  /* there was a credential once: from then on, never anonymous access */
     } synced;
 };
 
@@ -52,6 +55,19 @@ void cred_value_clear(struct cred_value *v)
     wipe(v->secret);
     wipe(v->token);
     *v = (struct cred_value){0};
+}
+
+const char *cred_fault(const char *text)
+{
+    size_t n = text ? strlen(text) : 0;
+    if (n && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+        return "ends in a line break";
+    if (n && (text[0] == ' ' || text[n - 1] == ' '))
+        return text[0] == ' ' ? "begins with a space" : "ends in a space";
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 127)
+            return "has a line break or another control character in it";
+    return NULL;
 }
 
 int cred_value_set(struct cred_value *v, const char *id, const char *secret, const char *token,
@@ -134,19 +150,40 @@ static bool expired(const struct cred_value *v)
     return v->until && now_ms() >= v->until * 1000;
 }
 
-/* What was asked, for people; no provider had anything. 0 or an error. */
-static int nobody(struct cred *c, const struct buf *asked, char **tried, struct hr_error *e)
+struct round { /* one asking of the chain */
+    bool somebody, whole;
+    char *tried; /* what was asked, for people, where nobody had anything: mem_free */
+};
+
+static struct round begin_round(struct cred *c)
+{
+    struct round r = {.tried = NULL};
+    pthread_mutex_lock(&c->synced.lock);
+    r.somebody = c->synced.somebody;
+    r.whole = c->synced.whole || !c->config.anonymous || !c->config.n_late;
+    pthread_mutex_unlock(&c->synced.lock);
+    return r;
+}
+
+/* No provider had anything. 0 or an error. */
+static int nobody(struct cred *c, const struct buf *asked, struct round *r, struct hr_error *e)
 {
     const char *list = asked->failed || !asked->size ? "nothing" : asked->data;
+    if (r->somebody) /* a file that was moved away, a service that is silent for a while */
+        return error_set(e, HR_ESTORE,
+                         "%s: the credentials cannot be renewed: they are no longer where they "
+                         "were found; looked at: %s",
+                         c->config.what, list);
     if (!c->config.anonymous)
         return error_set(e, HR_ESTORE, "%s: no credentials; looked at: %s", c->config.what, list);
-    *tried = mem_strdup(list);
+    if (r->whole)
+        r->tried = mem_strdup(list);
     if (c->config.log) {
         struct buf line;
         buf_init(&line);
         buf_printf(&line,
-                   "%s: no credentials: anonymous access, requests go out unsigned (looked at: %s)",
-                   c->config.what, list);
+                   "%s: no credentials: anonymous access, requests go out unsigned%s (%s: %s)",
+                   c->config.what, r->whole ? "" : " unless they are refused", "looked at", list);
         c->config.log(c->config.log_arg, 20, line.failed ? "no credentials" : line.data);
         buf_dispose(&line);
     }
@@ -154,13 +191,14 @@ static int nobody(struct cred *c, const struct buf *asked, char **tried, struct 
 }
 
 /* Ask the chain. 0 and a value; an error that names who was asked. */
-static int ask_chain(struct cred *c, struct cred_value *v, char **tried, struct hr_error *e)
+static int ask_chain(struct cred *c, struct cred_value *v, struct round *r, struct hr_error *e)
 {
     struct buf asked, why;
+    size_t n = r->whole ? c->config.n : c->config.n - c->config.n_late;
     int rc = 0;
     buf_init(&asked);
     buf_init(&why);
-    for (size_t i = 0; i < c->config.n && !rc; i++) {
+    for (size_t i = 0; i < n && !rc; i++) {
         const struct cred_provider *p = &c->config.chain[i];
         buf_clear(&why);
         rc = p->fetch(c->config.arg, v, &why, e);
@@ -176,13 +214,13 @@ static int ask_chain(struct cred *c, struct cred_value *v, char **tried, struct 
             buf_printf(&asked, " (%s)", why.data);
     }
     if (!rc)
-        rc = nobody(c, &asked, tried, e);
+        rc = nobody(c, &asked, r, e);
     buf_dispose(&asked);
     buf_dispose(&why);
     return rc < 0 ? rc : 0;
 }
 
-static int64_t renew_at(int64_t now, int64_t until)
+int64_t cred_renew_at(int64_t now, int64_t until)
 {
     int64_t life = until - now, ahead = life / 10;
     if (ahead < RENEW_AHEAD_MS)
@@ -192,20 +230,24 @@ static int64_t renew_at(int64_t now, int64_t until)
     return life - ahead > RENEW_LEAST_MS ? until - ahead : now + RENEW_LEAST_MS;
 }
 
-static void keep_locked(struct cred *c, struct held *h, char *tried)
+static void keep_locked(struct cred *c, struct held *h, const struct round *r)
 {
     int64_t now = now_ms(), until = h->value.until;
     held_unref(c->synced.held);
     c->synced.held = h;
     c->synced.generation++;
     c->synced.fetched = now;
-    c->synced.renew_at = until ? renew_at(now, until * 1000) : 0;
+    c->synced.renew_at = until ? cred_renew_at(now, until * 1000) : 0;
     c->synced.refused = false;
+    bool somebody = h->value.id || h->value.secret || h->value.token;
+    c->synced.somebody |= somebody;
+    if (!somebody && !r->whole)
+        c->synced.early = c->synced.generation;
     c->synced.error.code = 0;
     if (c->synced.tried) /* readers may have it */
-        mem_free(tried);
+        mem_free(r->tried);
     else
-        c->synced.tried = tried;
+        c->synced.tried = r->tried;
 }
 
 static void *fetch_main(void *arg)
@@ -213,8 +255,8 @@ static void *fetch_main(void *arg)
     struct cred *c = arg;
     struct hr_error e = {0};
     struct held *h = mem_zalloc(sizeof *h);
-    char *tried = NULL;
-    int rc = h ? ask_chain(c, &h->value, &tried, &e) : error_nomem(&e, sizeof *h, "a credential");
+    struct round r = begin_round(c);
+    int rc = h ? ask_chain(c, &h->value, &r, &e) : error_nomem(&e, sizeof *h, "a credential");
     pthread_mutex_lock(&c->synced.lock);
     if (rc < 0) {
         mem_free(h);
@@ -223,7 +265,7 @@ static void *fetch_main(void *arg)
         c->synced.renew_at = c->synced.failed_at + RENEW_PAUSE_MS;
     } else {
         atomic_init(&h->refs, 1);
-        keep_locked(c, h, tried);
+        keep_locked(c, h, &r);
     }
     c->synced.fetching = false;
     if (!c->synced.closed) /* under the lock: cred_close waits for it */
@@ -297,6 +339,16 @@ bool cred_refused(struct cred *c, uint64_t generation)
         c->synced.refused = true;
     pthread_mutex_unlock(&c->synced.lock);
     return again;
+}
+
+bool cred_denied(struct cred *c, uint64_t generation)
+{
+    pthread_mutex_lock(&c->synced.lock);
+    bool early = c->synced.early && generation == c->synced.early;
+    if (early && generation == c->synced.generation)
+        c->synced.refused = c->synced.whole = true;
+    pthread_mutex_unlock(&c->synced.lock);
+    return early;
 }
 
 const char *cred_tried(struct cred *c)

@@ -25,6 +25,8 @@ struct cred_value {
 int cred_value_set(struct cred_value *v, const char *id, const char *secret, const char *token,
                    int64_t until, struct hr_error *e);
 void cred_value_clear(struct cred_value *v); /* wipes and frees */
+/* When a value that was fetched at `now` and ends at `until` is to be renewed; Unix ms. */
+int64_t cred_renew_at(int64_t now, int64_t until);
 
 /* One provider of a chain. */
 struct cred_provider {
@@ -45,8 +47,12 @@ struct cred_config {
     void *ready_arg;
     const char *what; /* for errors: "s3://bucket" */
     /* What it means when no provider is configured: false: an error that lists them all; true: an
-     * anonymous credential (all fields NULL), said once in the log. */
+     * anonymous credential (all fields NULL), said once in the log. Once there was a credential, it
+     * is an error in any case: what was asked for by somebody is not asked for by nobody. */
     bool anonymous;
+    /* So many providers at the chain's end are asked only once an anonymous request was refused
+     * (cred_denied): those that cost a wait wherever there are none. Only where `anonymous`. */
+    size_t n_late;
     void (*log)(void *log_arg, int level, const char *text); /* may be NULL */
     void *log_arg;
 };
@@ -68,8 +74,14 @@ void cred_done(struct cred_use *use);
 /* The server refused this generation (expired, revoked). True: another may be had, ask again;
  * false: it is the newest, cannot be renewed, or was renewed a moment ago. */
 bool cred_refused(struct cred *c, uint64_t generation);
+/* The server refused an anonymous request of this generation. True: there are providers that have not
+ * been asked yet; they are now, ask again. */
+bool cred_denied(struct cred *c, uint64_t generation);
 /* Which providers were asked and why none applied, once an anonymous credential came of that; else
  * NULL. For the error of a request that was refused for want of a credential. Lives as long as c. */
 const char *cred_tried(struct cred *c);
+
+/* NULL, or what is wrong with a key, secret or token as a user or a file gives it: "ends in a line break". */
+const char *cred_fault(const char *text);
 
 #endif

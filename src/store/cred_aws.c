@@ -91,6 +91,13 @@ int aws_environment(struct aws *a, struct cred_value *v, struct buf *why, struct
     }
     if (!secret)
         return error_set(e, HR_EINVAL, "AWS_ACCESS_KEY_ID is set, but not AWS_SECRET_ACCESS_KEY");
+    const struct {
+        const char *name, *value;
+    } parts[] = {
+        {"AWS_ACCESS_KEY_ID", id}, {"AWS_SECRET_ACCESS_KEY", secret}, {"AWS_SESSION_TOKEN", token}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (cred_fault(parts[i].value))
+            return error_set(e, HR_EINVAL, "%s %s", parts[i].name, cred_fault(parts[i].value));
     if (end && !aws_time(end, &until))
         return error_set(e, HR_EINVAL, "AWS_CREDENTIAL_EXPIRATION is no time: \"%.40s\"", end);
     TRY(cred_value_set(v, id, secret, token, until, e));
@@ -165,6 +172,7 @@ static void release(void *arg)
 {
     struct aws *a = arg;
     meta_free(a->meta);
+    shared_unref(a->shared);
     cred_value_clear(&a->given);
     aws_user_dispose(&a->user);
     mem_free(a);
@@ -191,6 +199,9 @@ static int init(struct aws *a, const struct aws_config *c, struct hr_error *e)
         return error_nomem(e, a->user.arena.total, "a credential");
     if (c->id)
         return 0;
+    a->shared = c->shared ? shared_ref(c->shared) : shared_new(e);
+    if (!a->shared)
+        return HR_ENOMEM;
     const struct meta_config meta = {.net = c->net, .policy = c->policy, .ca_file = c->ca_file};
     return meta_new(&meta, &a->meta, e);
 }
@@ -212,6 +223,7 @@ int cred_aws_new(const struct aws_config *c, struct cred **out, struct hr_error 
         .ready_arg = c->ready_arg,
         .what = c->what,
         .anonymous = c->anonymous,
+        .n_late = c->late_machine && !c->id ? 1 : 0, /* the instance, which stands last */
         .log = c->log,
         .log_arg = c->log_arg,
     };

@@ -13,12 +13,15 @@
 #include "base/arena.h"
 #include "net/net.h"
 #include "store/cred.h"
+#include "store/shared.h"
 
 struct aws_config {
     const char *id, *secret, *token; /* explicit; id NULL: the chain is asked */
     const char *profile;             /* NULL: AWS_PROFILE, else "default" */
     const char *region;              /* of STS; NULL: as aws_settings finds it */
     bool anonymous;                  /* where there is no credential: cred_config */
+    bool late_machine; /* then ask the instance only once anonymous requests are refused */
+    struct store_shared *shared;     /* NULL: nothing is shared */
     const char *what;                /* for errors: "s3://bucket" */
     struct net *net;                 /* NULL: threads of its own */
     const struct net_policy *policy; /* NULL: NET_POLICY */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hash.h"
 #include "store/cred_aws_in.h"
 
 #define ECS "http://169.254.170.2"
@@ -68,7 +69,7 @@ static int read_token(const struct aws_user *u, struct buf *token, struct hr_err
 {
     const char *path = aws_env(u, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
     const char *text = aws_env(u, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
-    int rc = path ? aws_read_file(path, token) : text ? buf_puts(token, text) : 0;
+    int rc = path ? secret_read(path, token) : text ? buf_puts(token, text) : 0;
     if (rc < 0 && path)
         return error_set(e, HR_ESTORE, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: %s: %s", path,
                          strerror(-rc));
@@ -82,9 +83,16 @@ static int read_token(const struct aws_user *u, struct buf *token, struct hr_err
     return 0;
 }
 
-static int fetch(struct aws *a, const char *url, const char *token, struct buf *body,
-                 struct arena *arena, struct cred_value *v, struct hr_error *e)
+struct container {
+    struct aws *aws;
+    struct arena arena;
+    struct buf url, token, body;
+};
+
+static int fetch(void *arg, struct cred_value *v, struct buf *why, struct hr_error *e)
 {
+    struct container *c = arg;
+    const char *url = c->url.data, *token = c->token.size ? c->token.data : NULL;
     static const struct aws_json_names names = {
         "AccessKeyId", "SecretAccessKey", "Token", "Expiration", false, false};
     const char *headers[] = {"Accept", "application/json", token ? "Authorization" : NULL, token,
@@ -93,36 +101,46 @@ static int fetch(struct aws *a, const char *url, const char *token, struct buf *
         .url = url, .headers = headers, .neighbour = strncasecmp(url, "https:", 6) != 0};
     struct json *answer;
     int status;
-    TRY(meta_request(a->meta, &ask, &status, body, e));
-    TRY(json_parse(arena, body->data, body->size, url, &answer, e));
+    (void)why;
+    TRY(meta_request(c->aws->meta, &ask, &status, &c->body, e));
+    TRY(json_parse(&c->arena, c->body.data, c->body.size, url, &answer, e));
     return aws_json_value(answer, &names, url, v, e);
+}
+
+/* Who has another token may be somebody else. */
+static int ask(struct container *c, struct cred_value *v, struct buf *why, struct hr_error *e)
+{
+    const struct aws_user *u = &c->aws->user;
+    const char *path = aws_env(u, "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+    const uint64_t who = path ? 0 : hash_bytes(c->token.data, c->token.size, 0);
+    const char *key = arena_printf(&c->arena, "container %s %s %llx", c->url.data, path ? path : "",
+                                   (unsigned long long)who);
+    return key ? shared_ask(c->aws->shared, key, &c->aws->seen_container, fetch, c, v, why, e)
+               : error_nomem(e, c->url.size, "a request");
 }
 
 int aws_container(struct aws *a, struct cred_value *v, struct buf *why, struct hr_error *e)
 {
     const char *relative = aws_env(&a->user, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
     const char *full = aws_env(&a->user, "AWS_CONTAINER_CREDENTIALS_FULL_URI");
-    struct buf token, body, url;
-    struct arena arena;
+    struct container c = {.aws = a};
     if (!relative && !full) {
         buf_puts(why, "no AWS_CONTAINER_CREDENTIALS_… is set");
         return 0;
     }
     if (!relative)
         TRY(check_url(full, e));
-    buf_init(&token);
-    buf_init(&body);
-    buf_init(&url);
-    arena_init(&arena);
+    arena_init(&c.arena);
     if (relative)
-        buf_puts(&url, relative[0] == '/' ? ECS : ECS "/");
-    buf_puts(&url, relative ? relative : full);
-    int rc = url.failed ? error_nomem(e, url.size, "a request") : read_token(&a->user, &token, e);
+        buf_puts(&c.url, relative[0] == '/' ? ECS : ECS "/");
+    buf_puts(&c.url, relative ? relative : full);
+    int rc =
+        c.url.failed ? error_nomem(e, c.url.size, "a request") : read_token(&a->user, &c.token, e);
     if (rc == 0)
-        rc = fetch(a, url.data, token.size ? token.data : NULL, &body, &arena, v, e);
-    aws_wipe(&token);
-    aws_wipe(&body);
-    buf_dispose(&url);
-    arena_dispose(&arena);
+        rc = ask(&c, v, why, e);
+    secret_wipe(&c.token);
+    secret_wipe(&c.body);
+    buf_dispose(&c.url);
+    arena_dispose(&c.arena);
     return rc;
 }

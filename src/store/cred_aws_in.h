@@ -7,6 +7,7 @@
 #include "store/cred_aws.h"
 #include "store/ini.h"
 #include "store/meta.h"
+#include "store/secret_file.h"
 
 /* ---- cred_aws_user.c: the environment and the files of ~/.aws ---------------------------------- */
 
@@ -44,9 +45,6 @@ const struct ini_section *aws_config_section(const struct aws_files *f, const ch
 int aws_endpoint(const struct aws_user *u, const struct aws_files *f, const char *profile,
                  const char *service, struct arena *a, const char **url, struct hr_error *e);
 
-/* A small file with a secret; 0 or -errno. The caller wipes *out. */
-int aws_read_file(const char *path, struct buf *out);
-void aws_wipe(struct buf *b); /* and free */
 /* "2026-01-02T03:04:05Z", also with a fraction, an offset, or UTC; false: no such time. */
 bool aws_time(const char *text, int64_t *unix_s);
 
@@ -58,7 +56,8 @@ struct aws {
     const char *region;      /* NULL: unknown */
     struct meta *meta;
     _Atomic bool stopped;
-    int64_t no_instance_until; /* monotonic ms: the instance service was not there a moment ago */
+    struct store_shared *shared;
+    uint64_t seen_container, seen_instance; /* of shared_ask */
     struct cred_provider chain[8];
     size_t n;
 };
@@ -79,6 +78,18 @@ int aws_sso(struct aws *a, const struct aws_files *f, const char *p, struct cred
             struct hr_error *e);
 int aws_process(struct aws *a, const struct aws_files *f, const char *p, struct cred_value *v,
                 struct hr_error *e);
+
+/* ---- cred_aws_sso_token.c ---------------------------------------------------------------------- */
+
+struct aws_sign_on {
+    const char *profile;
+    const char *session, *start_url, *region; /* session NULL: the old form */
+};
+/* The access token of single sign-on, in `arena`; renewed near its end, where that can be. */
+int aws_sso_token(struct aws *a, const struct aws_files *f, const struct aws_sign_on *on,
+                  struct arena *arena, const char **token, struct hr_error *e);
+/* The error that says to run `aws sso login`. */
+int aws_sso_log_in(const struct aws_sign_on *on, const char *why, struct hr_error *e);
 
 /* ---- cred_aws_sts.c ---------------------------------------------------------------------------- */
 

@@ -1,18 +1,15 @@
 /* The metadata service of an EC2 instance, version 2: a token by PUT, the role's name, the role's
  * credentials. Where the service does not know tokens it is asked without, as botocore does,
- * unless AWS_EC2_METADATA_V1_DISABLED. A machine that has no such service is asked once a minute
- * at most. */
+ * unless AWS_EC2_METADATA_V1_DISABLED. All stores of a process ask it as one (shared.h). */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
 
-#include "base/thread.h"
 #include "store/cred_aws_in.h"
 
 #define ROLES      "/latest/meta-data/iam/security-credentials/"
 #define TOKEN_LIFE "21600"
-#define ABSENT_MS  60000
 #define EXTENDED_S 600
 
 struct instance {
@@ -22,11 +19,6 @@ struct instance {
     struct buf token, body;
     int status;
 };
-
-static int64_t clock_ms(void)
-{
-    return (int64_t)(clock_ns() / 1000000);
-}
 
 static int find_endpoint(struct instance *i, struct hr_error *e)
 {
@@ -70,7 +62,8 @@ static int ask(struct instance *i, const char *method, const char *path, const c
     return meta_request(i->aws->meta, &ask, &i->status, &i->body, e);
 }
 
-/* 1: there is a service, with or without a token; 0: there is none. */
+/* SHARED_VALUE: there is a service, with or without a token; SHARED_NONE, SHARED_SILENT: there is
+ * none. */
 static int get_token(struct instance *i, struct buf *why, struct hr_error *e)
 {
     int rc = ask(i, "PUT", "/latest/api/token", "", e);
@@ -79,22 +72,22 @@ static int get_token(struct instance *i, struct buf *why, struct hr_error *e)
             return error_set(e, HR_ESTORE, "%s: a token that is none", i->endpoint);
         return buf_add(&i->token, i->body.data, i->body.size) < 0
                    ? error_nomem(e, i->body.size, "a token")
-                   : 1;
+                   : SHARED_VALUE;
     }
     if (rc != HR_ESTORE)
         return rc;
     if (i->status == 403 || i->status == 404 || i->status == 405) {
         if (!aws_env_true(&i->aws->user, "AWS_EC2_METADATA_V1_DISABLED"))
-            return 1;
+            return SHARED_VALUE;
         buf_printf(why, "%s: no tokens (status %d), and version 1 is disabled", i->endpoint,
                    i->status);
     } else if (i->status) {
         buf_printf(why, "%s: status %d", i->endpoint, i->status);
     } else {
         buf_printf(why, "%s: no answer", i->endpoint);
-        i->aws->no_instance_until = clock_ms() + ABSENT_MS;
+        return SHARED_SILENT;
     }
-    return 0;
+    return SHARED_NONE;
 }
 
 /* The instance's service may be unable to renew for a while; what it gives is then honoured longer
@@ -123,15 +116,18 @@ static int read_role(struct instance *i, const char *where, struct cred_value *v
     return rc;
 }
 
-static int fetch(struct instance *i, struct cred_value *v, struct buf *why, struct hr_error *e)
+static int fetch(void *arg, struct cred_value *v, struct buf *why, struct hr_error *e)
 {
-    TRY(find_endpoint(i, e));
+    struct instance *i = arg;
     int rc = get_token(i, why, e);
-    if (rc <= 0)
+    if (rc != SHARED_VALUE)
         return rc;
     rc = ask(i, "GET", ROLES, "", e);
-    if (rc == HR_ESTORE && i->status == 404) {
-        buf_puts(why, "no role is attached to this instance");
+    if (rc == HR_ESTORE && i->status >= 400 && i->status < 500 && i->status != 429) {
+        if (i->status == 404)
+            buf_puts(why, "no role is attached to this instance");
+        else /* services of other kinds have this address, too */
+            buf_printf(why, "%s: status %d", i->endpoint, i->status);
         return 0;
     }
     TRY(rc);
@@ -155,14 +151,15 @@ int aws_instance(struct aws *a, struct cred_value *v, struct buf *why, struct hr
         buf_puts(why, "AWS_EC2_METADATA_DISABLED is set");
         return 0;
     }
-    if (clock_ms() < a->no_instance_until) {
-        buf_puts(why, "no answer a moment ago");
-        return 0;
-    }
     arena_init(&i.arena);
-    int rc = fetch(&i, v, why, e);
-    aws_wipe(&i.token);
-    aws_wipe(&i.body);
+    int rc = find_endpoint(&i, e);
+    const char *key = rc < 0 ? NULL : arena_printf(&i.arena, "instance %s", i.endpoint);
+    if (rc == 0 && !key)
+        rc = error_nomem(e, i.arena.total, "a request");
+    if (rc == 0)
+        rc = shared_ask(a->shared, key, &a->seen_instance, fetch, &i, v, why, e);
+    secret_wipe(&i.token);
+    secret_wipe(&i.body);
     arena_dispose(&i.arena);
     return rc;
 }

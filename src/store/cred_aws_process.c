@@ -219,8 +219,8 @@ int aws_process(struct aws *a, const struct aws_files *f, const char *profile, s
         p.program = argv[0];
     if (rc == 0)
         rc = run(&p, argv, v, e);
-    aws_wipe(&p.output);
-    aws_wipe(&p.complaint);
+    secret_wipe(&p.output);
+    secret_wipe(&p.complaint);
     arena_dispose(&p.arena);
     return rc;
 }

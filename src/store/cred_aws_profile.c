@@ -189,7 +189,7 @@ static int web_identity(struct aws *a, const struct aws_files *f, const char *p,
     struct arena scratch;
     buf_init(&token);
     arena_init(&scratch);
-    int rc = aws_read_file(values[0], &token);
+    int rc = secret_read(values[0], &token);
     if (rc < 0)
         rc = error_set(e, HR_ESTORE, "the web identity token %s: %s", values[0], strerror(-rc));
     while (token.size && strchr(" \t\r\n", token.data[token.size - 1]))
@@ -206,7 +206,7 @@ static int web_identity(struct aws *a, const struct aws_files *f, const char *p,
         rc = aws_endpoint(&a->user, f, a->user.profile, "sts", &scratch, &r.endpoint, e);
     if (rc == 0)
         rc = aws_sts(a, &r, v, e);
-    aws_wipe(&token);
+    secret_wipe(&token);
     arena_dispose(&scratch);
     return rc;
 }

@@ -200,8 +200,8 @@ int aws_sts(struct aws *a, const struct aws_role_request *r, struct cred_value *
     if (rc == 0)
         rc = send_form(&s, a, v, e);
     sign_v4_dispose(&s.signature);
-    aws_wipe(&s.form);
-    aws_wipe(&s.answer);
+    secret_wipe(&s.form);
+    secret_wipe(&s.answer);
     buf_dispose(&s.url);
     arena_dispose(&s.arena);
     return rc;

@@ -1,19 +1,15 @@
 /* What the user has set up: the environment, copied in the thread that opens a store, and the two
  * files of ~/.aws. The whole environment is kept, since credential_process inherits it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "store/cred_aws_in.h"
-
-#define FILE_MAX (1u << 20)
 
 extern char **environ;
 
@@ -85,48 +81,6 @@ void aws_user_dispose(struct aws_user *u)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-void aws_wipe(struct buf *b)
-{
-    if (b->data)
-        explicit_bzero(b->data, b->cap);
-    buf_dispose(b);
-}
-
-static int read_all(int fd, struct buf *out)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (S_ISDIR(st.st_mode))
-        return -EISDIR;
-    /* All at once: a buffer that grows leaves copies of the secret behind. */
-    if (buf_reserve(out, st.st_size > 0 && st.st_size < FILE_MAX ? (size_t)st.st_size + 1 : 65536))
-        return -ENOMEM;
-    for (;;) {
-        char piece[4096];
-        ssize_t n = read(fd, piece, sizeof piece);
-        if (n < 0 && errno == EINTR)
-            continue;
-        int rc = n < 0                                         ? -errno
-                 : out->size + (size_t)n > FILE_MAX            ? -EFBIG
-                 : n > 0 && buf_add(out, piece, (size_t)n) < 0 ? -ENOMEM
-                                                               : 0;
-        explicit_bzero(piece, sizeof piece);
-        if (rc < 0 || n == 0)
-            return rc;
-    }
-}
-
-int aws_read_file(const char *path, struct buf *out)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return -errno;
-    int rc = read_all(fd, out);
-    close(fd);
-    return rc;
-}
-
 static const char *file_path(struct aws_files *f, const struct aws_user *u, const char *variable,
                              const char *usual)
 {
@@ -143,7 +97,7 @@ static int read_ini(struct aws_files *f, const char *path, struct ini *ini, bool
 {
     struct buf text;
     buf_init(&text);
-    int rc = path ? aws_read_file(path, &text) : -ENOMEM;
+    int rc = path ? secret_read(path, &text) : -ENOMEM;
     *there = rc == 0;
     if (rc == -ENOENT || rc == -ENOTDIR)
         rc = 0;
@@ -153,7 +107,7 @@ static int read_ini(struct aws_files *f, const char *path, struct ini *ini, bool
         rc = error_set(e, HR_ESTORE, "%s: %s", path, strerror(-rc));
     else
         rc = ini_parse(ini, text.size ? text.data : "", text.size, path, &f->arena, e);
-    aws_wipe(&text);
+    secret_wipe(&text);
     return rc;
 }
 

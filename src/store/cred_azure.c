@@ -28,13 +28,6 @@ bool azure_is_loopback(const char *url)
     return n > 4 && !strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n;
 }
 
-void azure_wipe(struct buf *b)
-{
-    if (b->data)
-        explicit_bzero(b->data, b->cap);
-    buf_dispose(b);
-}
-
 /* ---- answers --------------------------------------------------------------------------------- */
 
 /* Numbers come as numbers or as strings. */
@@ -217,6 +210,7 @@ static void release(void *arg)
 {
     struct azure *a = arg;
     meta_free(a->meta);
+    shared_unref(a->shared);
     wipe_login(&a->given);
     wipe_login(&a->found);
     arena_dispose(&a->arena);
@@ -241,6 +235,9 @@ static int init(struct azure *a, const struct azure_config *c, bool *explicit, s
     *explicit = make_chain(a);
     if (a->chain[0].fetch == ask_given)
         return 0;
+    a->shared = c->shared ? shared_ref(c->shared) : shared_new(e);
+    if (!a->shared)
+        return HR_ENOMEM;
     const struct meta_config meta = {.net = c->net, .policy = c->policy, .ca_file = c->ca_file};
     return meta_new(&meta, &a->meta, e);
 }
@@ -263,6 +260,8 @@ int cred_azure_new(const struct azure_config *c, struct cred **out, struct hr_er
         .ready_arg = c->ready_arg,
         .what = c->what,
         .anonymous = c->anonymous && !explicit,
+        .n_late =
+            c->late_machine && !explicit && azure_machine_guessed(a) ? 1 : 0, /* it stands last */
         .log = c->log,
         .log_arg = c->log_arg,
     };

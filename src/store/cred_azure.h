@@ -12,6 +12,7 @@
 #define STORE_CRED_AZURE_H
 #include "net/net.h"
 #include "store/cred.h"
+#include "store/shared.h"
 
 enum azure_kind { AZURE_ANONYMOUS, AZURE_KEY, AZURE_SAS, AZURE_BEARER };
 static inline enum azure_kind azure_kind_of(const struct cred_value *v)
@@ -37,6 +38,8 @@ struct azure_config {
     const char *account;
     struct azure_login given, found; /* in code; in the environment */
     bool anonymous;                  /* where there is no credential: cred_config */
+    bool late_machine; /* then ask a metadata service only once anonymous requests are refused */
+    struct store_shared *shared;     /* NULL: nothing is shared */
     const char *what;                /* for errors: "az://container" */
     struct net *net;                 /* NULL: threads of its own */
     const struct net_policy *policy; /* NULL: NET_POLICY */

@@ -73,7 +73,7 @@ static int fetch(struct azure *a, struct buf *form, struct cred_value *v, struct
         rc = azure_refusal(&arena, &body, url, rc, &why);
     if (rc < 0 && e)
         *e = why;
-    azure_wipe(&body);
+    secret_wipe(&body);
     arena_dispose(&arena);
     return rc;
 }
@@ -100,7 +100,7 @@ int azure_client(struct azure *a, struct cred_value *v, struct buf *why, struct 
     buf_init(&form);
     field(&form, "client_secret", a->both.client_secret);
     int rc = fetch(a, &form, v, e);
-    azure_wipe(&form);
+    secret_wipe(&form);
     return rc;
 }
 
@@ -150,7 +150,7 @@ int azure_workload(struct azure *a, struct cred_value *v, struct buf *why, struc
         field(&form, "client_assertion", token.data);
         rc = fetch(a, &form, v, e);
     }
-    azure_wipe(&token);
-    azure_wipe(&form);
+    secret_wipe(&token);
+    secret_wipe(&form);
     return rc;
 }

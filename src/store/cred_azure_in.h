@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "store/cred_azure.h"
 #include "store/meta.h"
+#include "store/secret_file.h"
 
 struct azure {
     struct arena arena;
@@ -11,8 +12,9 @@ struct azure {
     struct azure_login given, found;
     struct azure_login both; /* given, completed by what was found */
     struct meta *meta;
-    int64_t no_machine_until; /* monotonic ms: the machine's service was not there a moment ago */
-    bool had_machine;         /* it has given a token: from then on it is there, or fails */
+    struct store_shared *shared;
+    uint64_t seen;    /* of shared_ask */
+    bool had_machine; /* it has given a token: from then on it is there, or fails */
     struct cred_provider chain[6];
     size_t n;
 };
@@ -22,6 +24,8 @@ int azure_workload(struct azure *a, struct cred_value *v, struct buf *why, struc
 int azure_client(struct azure *a, struct cred_value *v, struct buf *why, struct hr_error *e);
 /* cred_azure_machine.c: the identity of the machine, or of the service a program runs in. */
 int azure_machine(struct azure *a, struct cred_value *v, struct buf *why, struct hr_error *e);
+/* Nobody has said that this machine has an identity: the metadata service is asked on the chance. */
+bool azure_machine_guessed(const struct azure *a);
 
 /* An answer with a token into *v: 1 or an error. `where` names the answer. */
 int azure_token(struct arena *a, const struct buf *body, const char *where, struct cred_value *v,
@@ -30,7 +34,6 @@ int azure_token(struct arena *a, const struct buf *body, const char *where, stru
  * there are none. Returns rc. */
 int azure_refusal(struct arena *a, const struct buf *body, const char *where, int rc,
                   struct hr_error *e);
-void azure_wipe(struct buf *b); /* and free */
 
 #define AZURE_RESOURCE "https://storage.azure.com"
 

@@ -1,17 +1,16 @@
 /* Managed identities: tokens from a service beside the program, which asks for no secret of the
  * user's. Three of them: that of App Service, Functions and Container Apps (IDENTITY_ENDPOINT), that
  * of Azure Machine Learning (MSI_ENDPOINT), and the metadata service of a virtual machine. The first
- * two are announced by the environment; the third is looked for where nothing else was found, and a
- * machine that has no such service is asked once a minute at most. */
+ * two are announced by the environment; the third is looked for where nothing else was found. All
+ * stores of a process ask as one (shared.h). */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/thread.h"
+#include "base/hash.h"
 #include "net/url.h"
 #include "store/cred_azure_in.h"
 
-#define IMDS      "http://169.254.169.254"
-#define ABSENT_MS 60000
+#define IMDS "http://169.254.169.254"
 
 struct asked {
     struct azure *azure;
@@ -19,11 +18,6 @@ struct asked {
     struct buf url, body;
     int status;
 };
-
-static int64_t clock_ms(void)
-{
-    return (int64_t)(clock_ns() / 1000000);
-}
 
 static void parameter(struct buf *url, const char *name, const char *value)
 {
@@ -68,35 +62,40 @@ static int announced(struct asked *q, const char *header, const char *secret, st
                   : azure_token(&q->arena, &q->body, q->url.data, v, e);
 }
 
-static int app_service(struct asked *q, struct cred_value *v, struct hr_error *e)
+static void begin_app_service(struct asked *q)
 {
     const struct azure_login *l = &q->azure->both;
     begin(q, l->identity_endpoint, "2019-08-01");
     parameter(&q->url, "client_id", l->client);
     parameter(&q->url, "object_id", l->object);
     parameter(&q->url, "mi_res_id", l->resource);
-    return announced(q, "X-IDENTITY-HEADER", l->identity_header, v, e);
 }
 
-static int machine_learning(struct asked *q, struct cred_value *v, struct hr_error *e)
+static int app_service(void *arg, struct cred_value *v, struct buf *why, struct hr_error *e)
+{
+    struct asked *q = arg;
+    (void)why;
+    return announced(q, "X-IDENTITY-HEADER", q->azure->both.identity_header, v, e);
+}
+
+static void begin_machine_learning(struct asked *q)
 {
     const struct azure_login *l = &q->azure->both;
     begin(q, l->msi_endpoint, "2017-09-01");
     parameter(&q->url, "clientid", l->client ? l->client : l->msi_client);
-    return announced(q, "secret", l->msi_secret, v, e);
 }
 
-/* 1, 0 where there is no such service or no identity, or an error. */
-static int virtual_machine(struct asked *q, struct cred_value *v, struct buf *why,
-                           struct hr_error *e)
+static int machine_learning(void *arg, struct cred_value *v, struct buf *why, struct hr_error *e)
 {
-    struct azure *a = q->azure;
-    struct hr_error refusal = {.code = 0};
+    struct asked *q = arg;
+    (void)why;
+    return announced(q, "secret", q->azure->both.msi_secret, v, e);
+}
+
+static void begin_machine(struct asked *q)
+{
+    const struct azure *a = q->azure;
     char endpoint[256];
-    if (clock_ms() < a->no_machine_until) {
-        buf_puts(why, "no answer a moment ago");
-        return 0;
-    }
     if (a->both.identity_endpoint) /* the whole of it, in code */
         snprintf(endpoint, sizeof endpoint, "%.250s", a->both.identity_endpoint);
     else
@@ -106,26 +105,65 @@ static int virtual_machine(struct asked *q, struct cred_value *v, struct buf *wh
     parameter(&q->url, "client_id", a->both.client);
     parameter(&q->url, "object_id", a->both.object);
     parameter(&q->url, "msi_res_id", a->both.resource);
+}
+
+/* As shared_ask wants it: SHARED_NONE where there is no identity. */
+static int virtual_machine(void *arg, struct cred_value *v, struct buf *why, struct hr_error *e)
+{
+    struct asked *q = arg;
+    struct azure *a = q->azure;
+    struct hr_error refusal = {.code = 0};
     int rc = ask(q, "Metadata", "true", true, &refusal);
-    if (rc == 0) {
-        rc = azure_token(&q->arena, &q->body, q->url.data, v, e);
-        a->had_machine |= rc > 0;
-        return rc;
-    }
+    if (rc == 0)
+        return azure_token(&q->arena, &q->body, q->url.data, v, e);
     if (rc != HR_ESTORE || q->status >= 500 || q->status == 429 || a->had_machine) {
         if (e)
             *e = refusal;
         return rc;
     }
     if (!q->status) {
-        a->no_machine_until = clock_ms() + ABSENT_MS;
-        buf_printf(why, "%.*s: no answer", (int)strcspn(endpoint + 8, "/") + 8, endpoint);
-        return 0;
+        buf_printf(why, "%.*s: no answer", (int)strcspn(q->url.data + 8, "/") + 8, q->url.data);
+        return SHARED_SILENT;
     }
     refusal.text[0] = 0;
     azure_refusal(&q->arena, &q->body, "the machine's metadata service", rc, &refusal);
     buf_printf(why, "status %d%s%s", q->status, *refusal.text ? " " : "", refusal.text);
-    return 0;
+    return SHARED_NONE;
+}
+
+static bool is_app_service(const struct azure_login *l)
+{
+    return l->identity_endpoint && l->identity_header && !l->identity_thumbprint;
+}
+
+static bool is_unread(const struct azure_login *l)
+{
+    return l->identity_endpoint && (l->identity_thumbprint || l->arc_endpoint);
+}
+
+static bool is_machine_learning(const struct azure_login *l)
+{
+    return l->msi_endpoint && l->msi_secret;
+}
+
+bool azure_machine_guessed(const struct azure *a)
+{
+    const struct azure_login *l = &a->both;
+    return !is_app_service(l) && !is_unread(l) && !is_machine_learning(l) &&
+           !l->identity_endpoint && !l->client && !l->object && !l->resource;
+}
+
+static int ask_as_one(struct asked *q, const char *secret,
+                      int (*fetch)(void *, struct cred_value *, struct buf *, struct hr_error *),
+                      struct cred_value *v, struct buf *why, struct hr_error *e)
+{
+    struct azure *a = q->azure;
+    uint64_t who = secret ? hash_bytes(secret, strlen(secret), 0) : 0;
+    const char *key = q->url.failed ? NULL
+                                    : arena_printf(&q->arena, "azure %s %llx", q->url.data,
+                                                   (unsigned long long)who);
+    return key ? shared_ask(a->shared, key, &a->seen, fetch, q, v, why, e)
+               : error_nomem(e, q->url.size, "a request");
 }
 
 int azure_machine(struct azure *a, struct cred_value *v, struct buf *why, struct hr_error *e)
@@ -136,17 +174,22 @@ int azure_machine(struct azure *a, struct cred_value *v, struct buf *why, struct
     buf_init(&q.url);
     buf_init(&q.body);
     int rc;
-    if (l->identity_endpoint && l->identity_header && !l->identity_thumbprint)
-        rc = app_service(&q, v, e);
-    else if (l->identity_endpoint && (l->identity_thumbprint || l->arc_endpoint))
+    if (is_app_service(l)) {
+        begin_app_service(&q);
+        rc = ask_as_one(&q, l->identity_header, app_service, v, why, e);
+    } else if (is_unread(l)) {
         rc = error_set(e, HR_EUNSUPPORTED,
                        "the managed identities of Service Fabric and Azure Arc are not read; give "
                        "a token in the option token");
-    else if (l->msi_endpoint && l->msi_secret)
-        rc = machine_learning(&q, v, e);
-    else
-        rc = virtual_machine(&q, v, why, e);
-    azure_wipe(&q.body);
+    } else if (is_machine_learning(l)) {
+        begin_machine_learning(&q);
+        rc = ask_as_one(&q, l->msi_secret, machine_learning, v, why, e);
+    } else {
+        begin_machine(&q);
+        rc = ask_as_one(&q, NULL, virtual_machine, v, why, e);
+        a->had_machine |= rc > 0;
+    }
+    secret_wipe(&q.body);
     buf_dispose(&q.url);
     arena_dispose(&q.arena);
     return rc;

@@ -89,6 +89,7 @@ static void release(void *arg)
 {
     struct gcs *g = arg;
     meta_free(g->meta);
+    shared_unref(g->shared);
     cred_value_clear(&g->given);
     if (g->text)
         explicit_bzero(g->text, strlen(g->text));
@@ -142,6 +143,9 @@ static int init(struct gcs *g, const struct gcs_config *c, struct hr_error *e)
     make_chain(g, c);
     if (c->id || c->bearer)
         return 0;
+    g->shared = c->shared ? shared_ref(c->shared) : shared_new(e);
+    if (!g->shared)
+        return HR_ENOMEM;
     const struct meta_config meta = {.net = c->net, .policy = c->policy, .ca_file = c->ca_file};
     return meta_new(&meta, &g->meta, e);
 }
@@ -164,6 +168,7 @@ int cred_gcs_new(const struct gcs_config *c, struct cred **out, struct hr_error 
         .ready_arg = c->ready_arg,
         .what = c->what,
         .anonymous = c->anonymous,
+        .n_late = c->late_machine && g->n > 1 ? 1 : 0, /* the metadata server, which stands last */
         .log = c->log,
         .log_arg = c->log_arg,
     };

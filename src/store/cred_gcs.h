@@ -13,6 +13,7 @@
 #include "net/net.h"
 #include "store/cred.h"
 #include "store/options.h"
+#include "store/shared.h"
 
 /* What the environment says to GCS stores; NULL: nothing. */
 struct gcs_env {
@@ -37,7 +38,9 @@ struct gcs_config {
     const char *file, *text; /* JSON as in the files above */
     bool metadata_only;
     const struct gcs_env *env;
-    bool anonymous;                  /* where there is no credential: cred_config */
+    bool anonymous;    /* where there is no credential: cred_config */
+    bool late_machine; /* then ask the metadata server only once anonymous requests are refused */
+    struct store_shared *shared;     /* NULL: nothing is shared */
     const char *what;                /* for errors: "gs://bucket" */
     struct net *net;                 /* NULL: threads of its own */
     const struct net_policy *policy; /* NULL: NET_POLICY */

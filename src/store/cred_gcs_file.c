@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "net/url.h"
-#include "store/cred_aws_in.h"
 #include "store/cred_gcs_in.h"
 #include "store/jwt.h"
 
@@ -115,7 +114,7 @@ static int ask_endpoint(struct gcs *g, const char *uri, const struct buf *form, 
     buf_init(&body);
     int rc = meta_request(g->meta, &ask, &status, &body, e);
     rc = rc < 0 ? refused(&body, rc, uri, advice, e) : gcs_token_answer(&body, uri, v, e);
-    aws_wipe(&body);
+    secret_wipe(&body);
     return rc;
 }
 
@@ -197,8 +196,8 @@ static int service_account(struct gcs *g, const struct json *o, const char *wher
         rc = ask_endpoint(g, uri, &form, "is the key disabled, or this machine's clock wrong?", v,
                           e);
     }
-    aws_wipe(&token);
-    aws_wipe(&form);
+    secret_wipe(&token);
+    secret_wipe(&form);
     return rc;
 }
 
@@ -217,7 +216,7 @@ static int authorized_user(struct gcs *g, const struct json *o, const char *wher
     for (size_t i = 0; i < 3; i++)
         field(&form, names[i], member(o, names[i]));
     int rc = ask_endpoint(g, uri, &form, "run `gcloud auth application-default login`", v, e);
-    aws_wipe(&form);
+    secret_wipe(&form);
     return rc;
 }
 
@@ -266,13 +265,13 @@ int gcs_file(struct gcs *g, const char *path, struct cred_value *v, struct hr_er
     bool home = path[0] == '~' && path[1] == '/' && g->env.home;
     snprintf(full, sizeof full, "%s%s", home ? g->env.home : "", home ? path + 1 : path);
     buf_init(&text);
-    int rc = aws_read_file(full, &text);
+    int rc = secret_read(full, &text);
     if (rc == -ENOMEM)
         rc = error_nomem(e, text.size, "a credential");
     else if (rc < 0)
         rc = error_set(e, HR_ESTORE, "%s: %s", full, strerror(-rc));
     else
         rc = gcs_json(g, text.size ? text.data : "", text.size, full, v, e);
-    aws_wipe(&text);
+    secret_wipe(&text);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "store/cred_gcs.h"
 #include "store/meta.h"
+#include "store/secret_file.h"
 
 /* Reading is all that is ever done. */
 #define GCS_SCOPE "https://www.googleapis.com/auth/devstorage.read_only"
@@ -15,9 +16,10 @@ struct gcs {
     struct cred_value given; /* HMAC keys or a token */
     char *text;              /* JSON given in the options; wiped */
     const char *file;
-    struct meta *meta;         /* NULL where nothing is asked */
-    bool has_metadata;         /* it has given a token: later it may fail, but is not absent */
-    int64_t no_metadata_until; /* monotonic ms: it was not there a moment ago */
+    struct meta *meta; /* NULL where nothing is asked */
+    bool has_metadata; /* it has given a token: later it may fail, but is not absent */
+    struct store_shared *shared;
+    uint64_t seen; /* of shared_ask */
     struct cred_provider chain[3];
     size_t n;
 };

@@ -279,6 +279,21 @@ static const struct store_ops file_ops = {
     .stats = file_stats,
 };
 
+/* What a path that does not exist may have been meant as. */
+static const char *meant(const char *path)
+{
+    size_t host = strcspn(path, "/:");
+    if (*path == ' ' || *path == '\t' || *path == '\n')
+        return "; it begins with a space";
+    if (*path == '~')
+        return "; ~ is not expanded here: write the directory out (os.path.expanduser)";
+    if (!strncmp(path, "http//", 6) || !strncmp(path, "https//", 7) || !strncmp(path, "s3//", 4))
+        return "; a URL has :// behind its scheme";
+    if (host && path[host] == ':' && path[host + 1] >= '0' && path[host + 1] <= '9')
+        return "; a server's URL begins with http:// or https://";
+    return "";
+}
+
 static int open_root(struct file_store *f, const char *path, struct hr_error *e)
 {
     struct stat st;
@@ -286,7 +301,7 @@ static int open_root(struct file_store *f, const char *path, struct hr_error *e)
     if (!realpath(path, absolute)) {
         int error = errno;
         if (error == ENOENT)
-            return error_set(e, HR_ENOENT, "%s: no such directory", path);
+            return error_set(e, HR_ENOENT, "%s: no such directory%s", path, meant(path));
         return error_set(e, HR_ESTORE, "%s: cannot be opened: %s", path, strerror(error));
     }
     f->path = mem_strdup(absolute);

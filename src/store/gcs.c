@@ -124,7 +124,9 @@ static void release(void *arg)
 {
     struct gcs_store *s = arg;
     cred_close(s->cred);
+    shared_unref(s->remote.shared);
     mem_free((char *)atomic_load(&s->anonymous_hint));
+    sum_dispose(&s->sum);
     sign_v4_key_dispose(&s->key);
     crypto_unload(&s->crypto);
     s3_address_dispose(&s->address);
@@ -214,6 +216,9 @@ static int find_place(struct gcs_store *s, struct hr_error *e)
     if (rc < 0)
         return error_context(e, rc, "%s", s->shown);
     s->root_size = strlen(s->address.path) - strlen(s->bucket) - 1;
+    s->remote.place = arena_printf(&s->arena, "gs %s %s", s->address.origin, s->bucket);
+    if (!s->remote.place)
+        return error_nomem(e, s->arena.total, "a URL");
     bool open = !s->address.tls && o->said.allow_http != MAYBE_YES;
     if (open && o->said.allow_http == MAYBE_NO)
         return error_set(e, HR_EINVAL, "%s: the endpoint is not encrypted and allow_http is false",
@@ -242,6 +247,8 @@ static int open_cred(struct gcs_store *s, struct net *net, struct hr_error *e)
         .metadata_only = o->metadata_only,
         .env = &o->env,
         .anonymous = o->anonymous == MAYBE_UNSAID,
+        .late_machine = !o->payer && !remote_refused_before(&s->remote),
+        .shared = s->remote.shared,
         .what = s->shown,
         .net = net,
         .policy = &o->remote.policy,
@@ -266,6 +273,13 @@ static int check_headers(const struct gcs_store *s, struct hr_error *e)
     return 0;
 }
 
+static bool agrees(void *arg, const struct reply *head, const void *data, uint64_t size, char *why,
+                   size_t room)
+{
+    const struct gcs_store *s = arg;
+    return sum_agrees_gcs(&s->sum, head, data, size, why, room);
+}
+
 static int open_store(struct gcs_store *s, const char *url, const char *options,
                       const struct store_env *env, struct net *net, struct hr_error *e)
 {
@@ -274,10 +288,13 @@ static int open_store(struct gcs_store *s, const char *url, const char *options,
     TRY(find_place(s, e));
     TRY(open_cred(s, net, e));
     TRY(check_headers(s, e));
+    TRY(sum_init(&s->sum, e));
     struct net_config c = {
         .build = build, .judge = gcs_judge, .release = release, .arg = s, .shown = s->shown};
+    c.agrees = agrees;
     remote_options_apply(&s->options.remote, s->address.tls, &c);
     s->remote.list = gcs_list;
+    remote_options_say(&s->options.remote, s->shown, net);
     return remote_open(&s->remote, net, &c, s->shown, e);
 }
 
@@ -291,6 +308,7 @@ int gcs_store_open(const char *url, const char *options, const struct store_env 
     buf_init(&s->path);
     buf_init(&s->container);
     sign_v4_key_init(&s->key);
+    s->remote.shared = env->shared ? shared_ref(env->shared) : NULL;
     struct net *net = env->net ? net_ref(env->net) : net_new(&(struct net_options){0}, e);
     int rc = net ? open_store(s, url, options, env, net, e) : HR_ENOMEM;
     net_unref(net);

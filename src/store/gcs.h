@@ -8,6 +8,7 @@
 #include "store/remote.h"
 #include "store/s3_address.h"
 #include "store/sign_v4.h"
+#include "store/sum.h"
 
 struct gcs_store {
     struct remote remote;
@@ -23,6 +24,7 @@ struct gcs_store {
     struct crypto crypto; /* for HMAC keys */
     struct cred *cred;    /* NULL: anonymous by request */
     struct sign_v4_key key;
+    struct sum sum;
     _Atomic(const char *) anonymous_hint; /* made once: mem_free */
 };
 

@@ -109,22 +109,36 @@ static bool is_throttle(const struct answer *a)
     return is_one_of(a, codes);
 }
 
+/* Cloud Storage says who it is in a header; a proxy on the way does not, and other servers (endpoint_url) need not. */
+static bool is_of_google(const struct gcs_store *s, const struct answer *a)
+{
+    size_t n;
+    return s->options.endpoint || reply_header(a->reply->head, "x-guploader-uploadid", &n) ||
+           reply_header(a->reply->head, "x-goog-hash", &n);
+}
+
 /* A positive answer that there is no such object; never about the bucket. */
 static bool is_absent(const struct gcs_store *s, const struct answer *a)
 {
     const struct net_reply *r = a->reply;
     if (a->mark.listing || about_bucket(a))
         return false;
+    bool bare = !a->code[0] && !r->body_size && is_of_google(s, a);
     if (r->head->status == 404)
-        return is(a, "NoSuchKey") || (!a->code[0] && !r->body_size) ||
+        return is(a, "NoSuchKey") || bare ||
                (is(a, "notFound") && !strncmp(a->text, "No such object", 14));
     return r->head->status == 403 && s->options.remote.missing_403 &&
-           (is(a, "AccessDenied") || is(a, "forbidden") || (!a->code[0] && !r->body_size));
+           (is(a, "AccessDenied") || is(a, "forbidden") || bare) &&
+           remote_may_be_missing(&s->remote, r->key);
 }
 
 static bool learns_credential(struct gcs_store *s, const struct answer *a)
 {
-    return s->cred && a->reply->head->status == 401 && cred_refused(s->cred, a->mark.generation);
+    int status = a->reply->head->status;
+    if ((status == 401 || status == 403) && !a->mark.listing &&
+        remote_denied(&s->remote, s->cred, a->mark.generation))
+        return true;
+    return s->cred && status == 401 && cred_refused(s->cred, a->mark.generation);
 }
 
 /* ---- what it says ---------------------------------------------------------------------------- */
@@ -163,6 +177,10 @@ static const char *denied_hint(struct gcs_store *s, const struct answer *a)
                "anon";
     if (a->mark.listing)
         return "the account lacks storage.objects.list (role Storage Object Viewer)";
+    if (remote_is_document(a->reply->key))
+        return "the account lacks storage.objects.get, or there is nothing and it lacks "
+               "storage.objects.list; for "
+               "public data try anon";
     return "the account lacks storage.objects.get, or storage.objects.list, without which missing "
            "chunks answer 403 (storage option missing_403 reads that as missing); for public data "
            "try anon";

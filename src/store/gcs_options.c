@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "store/cred.h"
 
 #define S(name, field)                                                                             \
     {                                                                                              \
@@ -120,6 +121,10 @@ static int check_one(const struct gcs_options *o, const char *shown, struct hr_e
                  {o->metadata_only, "token=\"cloud\""},
                  {o->anonymous == MAYBE_YES, "anon"}};
     const char *first = NULL;
+    const char *fault = cred_fault(o->id) ? cred_fault(o->id) : cred_fault(o->secret);
+    if (fault)
+        return error_set(e, HR_EINVAL, "%s: the storage option %s %s", shown,
+                         cred_fault(o->id) ? "key" : "secret", fault);
     if (!o->id != !o->secret)
         return error_set(e, HR_EINVAL, "%s: the storage option %s without %s", shown,
                          o->id ? "key" : "secret", o->id ? "secret" : "key");

@@ -98,6 +98,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 static struct net_policy neighbour_policy(struct net_policy p)
 {
+    p.warm = 0;
     p.connect_ms = least(p.connect_ms, NEIGHBOUR_MS);
     p.first_byte_ms = least(p.first_byte_ms, NEIGHBOUR_MS);
     p.stall_ms = least(p.stall_ms, NEIGHBOUR_MS);
@@ -108,6 +109,7 @@ static struct net_policy neighbour_policy(struct net_policy p)
 
 static struct net_policy server_policy(struct net_policy p)
 {
+    p.warm = 0; /* it is asked one thing */
     p.max_retries = least(p.max_retries, SERVER_TRIES - 1);
     p.retry_total_ms = least(p.retry_total_ms, SERVER_TOTAL_MS);
     return p;

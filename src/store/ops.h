@@ -22,17 +22,23 @@ struct store_ops {
     int (*open_file)(struct store *s, const char *key, int *fd, uint64_t *size,
                      struct hr_error *e); /* when local */
     void (*stats)(struct store *s, struct buf *out);
+    /* What a store behind a network has met last, and the warning of who waits; NULL: nothing */
+    void (*trouble)(struct store *s, char *out, size_t n);
+    void (*waits)(struct store *s, const char *key, unsigned seconds);
 };
 
 struct store {
     const struct store_ops *ops;
     _Atomic uint32_t refs;
-    const char *url; /* for people */
+    const char *url;               /* for people */
+    int (*interrupted)(void *arg); /* NULL, or asked by whoever waits for a read */
+    void *interrupted_arg;
 };
 static inline void store_init(struct store *s, const struct store_ops *ops, const char *url)
 {
     s->ops = ops;
     s->url = url;
+    s->interrupted = NULL;
     atomic_init(&s->refs, 1);
 }
 

@@ -2,39 +2,69 @@
 #include "store/options.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/buf.h"
 #include "base/distance.h"
+#include "store/foreign.h"
+
+/* Another spelling of an option that stands before it in the table. */
+static bool is_synonym(const struct option_spec *specs, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (specs[k].offset == specs[i].offset)
+            return true;
+    return false;
+}
+
+/* The name that was probably meant, or NULL. Names of environment variables are options in capitals. */
+static const char *nearest_to(const char *name, const struct option_spec *specs, size_t n)
+{
+    const char *nearest = NULL;
+    char lower[64];
+    size_t size = strlen(name);
+    unsigned least = (unsigned)size / 2 + 1;
+    if (size >= sizeof lower)
+        return NULL;
+    for (size_t i = 0; i <= size; i++)
+        lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 32) : name[i];
+    for (size_t i = 0; i < n; i++) {
+        if (specs[i].type == OPTION_FOREIGN)
+            continue;
+        unsigned d = distance(lower, specs[i].name);
+        if (d > 2 && (strstr(specs[i].name, lower) || strstr(lower, specs[i].name)))
+            d = 2;
+        if (d < least) {
+            least = d;
+            nearest = specs[i].name;
+        }
+    }
+    return nearest;
+}
 
 static int unknown(const char *name, const char *store, const struct option_spec *specs, size_t n,
                    struct hr_error *e)
 {
-    const char *nearest = NULL;
-    unsigned least = (unsigned)strlen(name) / 2 + 1;
     struct buf all;
     if (!n)
         return error_set(e, HR_EINVAL,
                          "%s: unknown storage option \"%s\"; this kind of store takes none", store,
                          name);
     buf_init(&all);
-    for (size_t i = 0; i < n; i++) {
-        unsigned d = distance(name, specs[i].name);
-        if (d > 2 && (strstr(specs[i].name, name) || strstr(name, specs[i].name)))
-            d = 2;
-        if (d < least) {
-            least = d;
-            nearest = specs[i].name;
-        }
-        buf_printf(&all, "%s%s", i ? ", " : "", specs[i].name);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (specs[i].type != OPTION_FOREIGN && !is_synonym(specs, i))
+            buf_printf(&all, "%s%s", all.size ? ", " : "", specs[i].name);
+    const char *nearest = nearest_to(name, specs, n);
+    const char *names = all.failed || !all.size ? "none" : all.data;
     if (nearest)
-        error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; did you mean \"%s\"?", store,
-                  name, nearest);
+        error_set(e, HR_EINVAL,
+                  "%s: unknown storage option \"%s\"; did you mean \"%s\"? There are: %s", store,
+                  name, nearest, names);
     else
         error_set(e, HR_EINVAL, "%s: unknown storage option \"%s\"; there are: %s", store, name,
-                  all.failed ? "" : all.data);
+                  names);
     buf_dispose(&all);
     return HR_EINVAL;
 }
@@ -111,7 +141,12 @@ static int set(const struct option_spec *s, const struct json *v, const char *st
             return wrong_type(s, store, "true or false", v, e);
         *(bool *)at = v->boolean;
         return 0;
-    case OPTION_MAYBE:
+    case OPTION_MAYBE: /* object_store's are strings */
+        if (json_str(v) &&
+            (!strcasecmp(json_str(v), "true") || !strcasecmp(json_str(v), "false"))) {
+            *(enum maybe *)at = strcasecmp(json_str(v), "true") ? MAYBE_NO : MAYBE_YES;
+            return 0;
+        }
         if (v->type != JSON_BOOL)
             return wrong_type(s, store, "true or false", v, e);
         *(enum maybe *)at = v->boolean ? MAYBE_YES : MAYBE_NO;
@@ -149,8 +184,39 @@ static int set(const struct option_spec *s, const struct json *v, const char *st
     case OPTION_ANY:
         *(const struct json **)at = v;
         return 0;
+    case OPTION_FOREIGN:
+        return 0;
     }
     return 0;
+}
+
+static void add_name(struct option_names *names, const char *name)
+{
+    size_t size = strlen(names->text);
+    if (size + strlen(name) + 3 > sizeof names->text)
+        return;
+    snprintf(names->text + size, sizeof names->text - size, "%s%s", size ? ", " : "", name);
+}
+
+/* 1: an option of another library, passed over; 0: it is not; or an error. */
+static int set_foreign(const struct json_member *m, const char *store,
+                       const struct option_spec *specs, size_t n, void *into, struct hr_error *e)
+{
+    size_t k = 0;
+    while (k < n && specs[k].type != OPTION_FOREIGN)
+        k++;
+    if (k == n)
+        return 0;
+    enum foreign where = (enum foreign)specs[k].least;
+    const char *why = foreign_refusal(m->key, &m->value, where);
+    if (why)
+        return error_set(e, HR_EINVAL, "%s: storage option %s: %s", store, m->key, why);
+    if (where == FOREIGN_CLIENT && !strcmp(m->key, "verify") && m->value.type == JSON_BOOL)
+        return 1; /* true, as always */
+    if (!foreign_harmless(m->key, where))
+        return 0;
+    add_name((struct option_names *)((char *)into + specs[k].offset), m->key);
+    return 1;
 }
 
 int options_object(const struct json *object, const char *store, const struct option_spec *specs,
@@ -159,7 +225,12 @@ int options_object(const struct json *object, const char *store, const struct op
     for (uint32_t i = 0; object && i < object->size; i++) {
         const struct json_member *m = &object->members[i];
         size_t k = 0;
-        while (k < n && strcmp(specs[k].name, m->key))
+        int passed = set_foreign(m, store, specs, n, into, e);
+        if (passed < 0)
+            return passed;
+        if (passed)
+            continue;
+        while (k < n && (specs[k].type == OPTION_FOREIGN || strcmp(specs[k].name, m->key)))
             k++;
         if (k == n)
             return unknown(m->key, store, specs, n, e);

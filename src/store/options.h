@@ -16,9 +16,13 @@ enum option_type {
     OPTION_STRING,  /* const char *, in the arena */
     OPTION_HEADERS, /* object of strings, valid as HTTP headers → const struct json * */
     OPTION_OBJECT,  /* any object → const struct json *, for options_object */
-    OPTION_ANY      /* const struct json *; the store looks at its type */
+    OPTION_ANY,     /* const struct json *; the store looks at its type */
+    OPTION_FOREIGN  /* nameless: those of foreign.h, which `least` says → struct option_names */
 };
 enum maybe { MAYBE_UNSAID, MAYBE_NO, MAYBE_YES };
+struct option_names {
+    char text[256]; /* "retries, loop"; as many as there is room for */
+};
 struct option_spec {
     const char *name;
     enum option_type type;

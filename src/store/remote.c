@@ -1,12 +1,17 @@
 /* See remote.h. A blocking read is an asynchronous one that is waited for. */
 #include "store/remote.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "base/thread.h"
 #include "net/stats.h"
+#include "store/cred.h"
 #include "store/key.h"
+#include "store/shared.h"
 
-struct remote_read { /* carries the store's callback through the net's */
+struct remote_read {   /* carries the store's callback through the net's */
+    struct remote *of; /* NULL: a listing */
     store_done done;
     void *arg;
 };
@@ -19,10 +24,15 @@ static struct remote *remote(struct store *s)
 static void read_done(void *arg, const struct net_result *n)
 {
     struct remote_read *read = arg;
-    struct store_result r = {
-        .rc = n->rc, .size = n->size, .object_size = n->object_size, .error = n->error};
+    struct store_result r = {.rc = n->rc,
+                             .size = n->size,
+                             .object_size = n->object_size,
+                             .denied = n->rc < 0 && (n->status == 401 || n->status == 403),
+                             .error = n->error};
     store_done done = read->done;
     void *done_arg = read->arg;
+    if (n->rc == NET_OK && read->of)
+        atomic_store(&read->of->has_read, true);
     mem_free(read);
     done(done_arg, &r);
 }
@@ -44,7 +54,7 @@ static int start(struct store *s, const char *key, const char *query, struct sto
     struct remote_read *read = mem_alloc(sizeof *read);
     if (!read)
         return error_nomem(e, sizeof *read, "a read");
-    *read = (struct remote_read){done, arg};
+    *read = (struct remote_read){query ? NULL : remote(s), done, arg};
     struct net_get get = {
         .key = key,
         .query = query,
@@ -86,24 +96,42 @@ static void wake(void *arg, const struct store_result *r)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* An interrupted read is cancelled, and soon reported. */
+static void wait_for(struct store *s, const char *key, struct waiter *w, uint64_t ticket)
+{
+    struct store_wait patience = {0};
+    bool ask = true;
+    pthread_mutex_lock(&w->lock);
+    while (!w->done) {
+        cond_wait_until(&w->ended, &w->lock, ask ? clock_ns() + STORE_ASK_NS : 0);
+        if (!ask || w->done)
+            continue;
+        pthread_mutex_unlock(&w->lock);
+        if (store_interrupted(s, key, &patience)) {
+            ask = false;
+            net_cancel(remote(s)->client, ticket);
+        }
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 static void read_and_wait(struct store *s, const char *key, const char *query,
                           struct store_range range, const struct store_sink *sink,
                           struct store_result *r)
 {
     struct waiter w = {.result = r};
     struct hr_error e;
-    uint64_t ticket;
+    uint64_t ticket = 0;
     pthread_mutex_init(&w.lock, NULL);
-    pthread_cond_init(&w.ended, NULL);
+    cond_init_monotonic(&w.ended);
     int rc = query || !remote(s)->refuse_dots ? 0 : key_check(key, false, s->url, &e);
     if (rc == 0) /* once started, *r is the other thread's */
         rc = start(s, key, query, range, sink, wake, &w, &ticket, &e);
     if (rc < 0)
         *r = (struct store_result){.rc = rc, .error = e};
-    pthread_mutex_lock(&w.lock);
-    while (rc == 0 && !w.done)
-        pthread_cond_wait(&w.ended, &w.lock);
-    pthread_mutex_unlock(&w.lock);
+    else
+        wait_for(s, key, &w, ticket);
     pthread_cond_destroy(&w.ended);
     pthread_mutex_destroy(&w.lock);
 }
@@ -162,6 +190,16 @@ static void remote_stats(struct store *s, struct buf *out)
     net_stats_json(&stats, out);
 }
 
+static void remote_trouble(struct store *s, char *out, size_t n)
+{
+    net_client_trouble(remote(s)->client, out, n);
+}
+
+static void remote_waits(struct store *s, const char *key, unsigned seconds)
+{
+    net_client_waits(remote(s)->client, key, seconds);
+}
+
 const struct store_ops remote_ops = {
     .remote = true,
     .close = remote_close,
@@ -170,7 +208,38 @@ const struct store_ops remote_ops = {
     .start = remote_start,
     .cancel = remote_cancel,
     .stats = remote_stats,
+    .trouble = remote_trouble,
+    .waits = remote_waits,
 };
+
+bool remote_is_document(const char *key)
+{
+    static const char *const names[] = {"zarr.json", ".zmetadata", ".zgroup", ".zarray"};
+    const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+bool remote_may_be_missing(const struct remote *r, const char *key)
+{
+    return atomic_load(&r->has_read) || !remote_is_document(key);
+}
+
+bool remote_refused_before(const struct remote *r)
+{
+    char yes[8];
+    return shared_noted(r->shared, "private", r->place, yes, sizeof yes);
+}
+
+bool remote_denied(struct remote *r, struct cred *cred, uint64_t generation)
+{
+    if (!cred || !cred_denied(cred, generation))
+        return false;
+    shared_note(r->shared, "private", r->place, "yes");
+    return true;
+}
 
 int remote_open(struct remote *r, struct net *net, const struct net_config *c, const char *url,
                 struct hr_error *e)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "net/net.h"
+#include "store/foreign.h"
 #include "store/options.h"
 #include "store/store.h"
 
@@ -15,10 +16,14 @@ struct remote_options {
     bool missing_403;
     const struct json *headers; /* an object of strings, or NULL */
     const char *proxy, *ca_file;
+    const struct json *client;  /* object_store's client_options */
+    struct option_names others; /* passed over */
 };
 /* The lines of a table of options for a struct `type` with a struct remote_options `member`. */
 #define REMOTE_OPTIONS(type, member)                                                               \
-    {"headers", OPTION_HEADERS, offsetof(type, member.headers), 0, 0},                             \
+    {"", OPTION_FOREIGN, offsetof(type, member.others), FOREIGN_STORE, 0},                         \
+        {"client_options", OPTION_OBJECT, offsetof(type, member.client), 0, 0},                    \
+        {"headers", OPTION_HEADERS, offsetof(type, member.headers), 0, 0},                         \
         {"missing_403", OPTION_BOOL, offsetof(type, member.missing_403), 0, 0},                    \
         {"proxy", OPTION_STRING, offsetof(type, member.proxy), 0, 0},                              \
         {"ca_file", OPTION_STRING, offsetof(type, member.ca_file), 0, 0},                          \
@@ -38,6 +43,8 @@ void remote_options_init(struct remote_options *o, const struct store_env *env);
 int remote_options_check(struct remote_options *o, const char *shown, struct hr_error *e);
 /* Proxy, certificates and policy of a client; the environment fills what the options leave open. */
 void remote_options_apply(const struct remote_options *o, bool tls, struct net_config *c);
+/* In the log: options that were passed over. */
+void remote_options_say(const struct remote_options *o, const char *shown, struct net *net);
 /* The user's headers, in their order. 0 or -1 when out of memory. */
 int remote_options_headers(const struct remote_options *o, struct net_wire *w);
 

@@ -48,6 +48,7 @@ int s3_move(struct s3_store *s, const char *region, size_t n, struct hr_error *e
     int rc = there ? 0 : add_address(s, name, e);
     pthread_mutex_unlock(&s->shared.lock);
     if (rc == 0 && !there) {
+        shared_note(s->remote.shared, "region", s->remote.place, name);
         snprintf(text, sizeof text, "s3://%s is in region %s", s->place.bucket, name);
         net_say(s->net, 10, text);
     }
@@ -97,6 +98,12 @@ static void add_url(const struct s3_store *s, const struct s3_address *a, const 
     url_encode(url, t->key, strlen(t->key), true);
 }
 
+/* S3 tells an object's checksum only who asks for it; that of a range is nobody's. */
+static bool wants_sum(const struct net_try *t)
+{
+    return !t->query && !t->range;
+}
+
 static int add_signature(struct s3_store *s, const struct s3_address *a, const struct net_try *t,
                          const struct cred_value *v, struct net_wire *w, struct hr_error *e)
 {
@@ -108,7 +115,7 @@ static int add_signature(struct s3_store *s, const struct s3_address *a, const s
         .query = t->query ? t->query : "",
         .payload = SIGN_V4_EMPTY,
         .headers = s->signed_headers,
-        .n_headers = s->n_signed,
+        .n_headers = s->n_signed + wants_sum(t),
         .region = a->region,
         .service = "s3",
     };
@@ -129,7 +136,8 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
     struct s3_store *s = arg;
     struct cred_use use = {.value = NULL};
     struct s3_mark mark = {.clocks = (uint8_t)atomic_load(&s->shared.clocks),
-                           .head = !strcmp(t->method, "HEAD")};
+                           .head = !strcmp(t->method, "HEAD"),
+                           .listing = t->query != NULL};
     if (!mark.head && atomic_load(&s->shared.search) == S3_SEARCH_UNDER_WAY)
         return NET_WAIT;
     int rc = s->cred ? cred_get(s->cred, &use, e) : 0;
@@ -146,6 +154,8 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
         rc = error_nomem(e, w->url.size, "a request");
     if (rc == 0 && s->options.requester_pays == MAYBE_YES)
         rc = net_wire_header(w, "x-amz-request-payer", "requester");
+    if (rc == 0 && wants_sum(t))
+        rc = net_wire_header(w, SUM_S3_ASK, "ENABLED");
     if (rc == 0 && use.value && use.value->id)
         rc = add_signature(s, &at->address, t, use.value, w, e);
     cred_done(&use);
@@ -163,6 +173,7 @@ static void release(void *arg)
     struct s3_store *s = arg;
     struct s3_at *at = atomic_load(&s->shared.at);
     cred_close(s->cred);
+    shared_unref(s->remote.shared);
     while (at) {
         struct s3_at *older = at->older;
         s3_address_dispose(&at->address);
@@ -170,6 +181,7 @@ static void release(void *arg)
         at = older;
     }
     mem_free((char *)atomic_load(&s->shared.anonymous_hint));
+    sum_dispose(&s->sum);
     sign_v4_key_dispose(&s->key);
     pthread_mutex_destroy(&s->shared.lock);
     crypto_unload(&s->crypto);
@@ -202,6 +214,12 @@ static int parse(struct s3_store *s, const char *url, struct hr_error *e)
     while (prefix_size && prefix[prefix_size - 1] == '/')
         prefix_size--;
     url_redact(url, shown, sizeof shown);
+    if (memchr(bucket, '?', n))
+        return error_set(
+            e, HR_EINVAL,
+            "%s: an s3:// URL has no query; what goes with it are storage options, and "
+            "presigned URLs are opened as https://",
+            shown);
     s->place.bucket = mem_strndup(bucket, n);
     s->prefix = mem_strndup(prefix, prefix_size);
     if (!s->place.bucket || !s->prefix)
@@ -246,6 +264,7 @@ static int collect_headers(struct s3_store *s, struct hr_error *e)
             *p = *p >= 'A' && *p <= 'Z' ? (char)(*p | 32) : *p;
         s->signed_headers[s->n_signed++] = (struct sign_v4_header){name, m->value.string};
     }
+    s->signed_headers[s->n_signed] = (struct sign_v4_header){SUM_S3_ASK, "ENABLED"};
     return 0;
 }
 
@@ -262,6 +281,8 @@ static int open_cred(struct s3_store *s, struct net *net, struct hr_error *e)
         .profile = o->profile,
         .region = o->region,
         .anonymous = o->anonymous == MAYBE_UNSAID,
+        .late_machine = o->requester_pays != MAYBE_YES && !remote_refused_before(&s->remote),
+        .shared = s->remote.shared,
         .what = s->shown,
         .net = net,
         .policy = &o->remote.policy,
@@ -295,6 +316,7 @@ static int find_place(struct s3_store *s, struct hr_error *e)
 {
     const struct s3_options *o = &s->options;
     const char *region = o->region ? o->region : SOMEWHERE, *named = NULL;
+    char known[64];
     size_t n = 0;
     s->place.endpoint = o->endpoint;
     if (o->endpoint && is_of_aws(o->endpoint, &named, &n)) {
@@ -302,6 +324,12 @@ static int find_place(struct s3_store *s, struct hr_error *e)
         if (named && !(region = arena_strndup(&s->arena, named, n)))
             return error_nomem(e, n, "a region");
     }
+    s->remote.place = arena_printf(&s->arena, "s3 %s %s",
+                                   s->place.endpoint ? s->place.endpoint : "", s->place.bucket);
+    if (!s->remote.place)
+        return error_nomem(e, s->arena.total, "a region");
+    if (shared_noted(s->remote.shared, "region", s->remote.place, known, sizeof known))
+        region = known;
     s->place.style = o->style;
     s->place.scheme = o->use_ssl == MAYBE_NO ? "http" : "https";
     int rc = add_address(s, region, e);
@@ -313,6 +341,13 @@ static int find_place(struct s3_store *s, struct hr_error *e)
     return 0;
 }
 
+static bool agrees(void *arg, const struct reply *head, const void *data, uint64_t size, char *why,
+                   size_t room)
+{
+    const struct s3_store *s = arg;
+    return sum_agrees_s3(&s->sum, head, data, size, why, room);
+}
+
 static int open_store(struct s3_store *s, const char *url, const char *options,
                       const struct store_env *env, struct net *net, struct hr_error *e)
 {
@@ -321,11 +356,18 @@ static int open_store(struct s3_store *s, const char *url, const char *options,
     TRY(find_place(s, e));
     TRY(open_cred(s, net, e));
     TRY(collect_headers(s, e));
+    TRY(sum_init(&s->sum, e));
     struct net_config c = {
         .build = build, .judge = s3_judge, .release = release, .arg = s, .shown = s->shown};
+    c.agrees = agrees;
     remote_options_apply(&s->options.remote, atomic_load(&s->shared.at)->address.tls, &c);
     s->remote.list = s3_list;
     s->net = net;
+    remote_options_say(&s->options.remote, s->shown, net);
+    if (s->options.endpoint && s3_endpoint_names(s->options.endpoint, s->place.bucket))
+        net_say(net, 30,
+                "the path of endpoint_url ends in the bucket's name, which comes behind it anyway: "
+                "if nothing is found, leave it out there");
     return remote_open(&s->remote, net, &c, s->shown, e);
 }
 
@@ -339,6 +381,7 @@ int s3_store_open(const char *url, const char *options, const struct store_env *
     buf_init(&s->path);
     sign_v4_key_init(&s->key);
     pthread_mutex_init(&s->shared.lock, NULL);
+    s->remote.shared = env->shared ? shared_ref(env->shared) : NULL;
     struct net *net = env->net ? net_ref(env->net) : net_new(&(struct net_options){0}, e);
     int rc = net ? open_store(s, url, options, env, net, e) : HR_ENOMEM;
     net_unref(net);

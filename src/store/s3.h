@@ -7,6 +7,7 @@
 #include "store/remote.h"
 #include "store/s3_options.h"
 #include "store/sign_v4.h"
+#include "store/sum.h"
 
 #define S3_HEADERS_SIGNED 8 /* the user's own x-amz-… */
 
@@ -30,8 +31,9 @@ struct s3_store {
     struct crypto crypto;
     struct cred *cred; /* NULL: anonymous by request */
     struct sign_v4_key key;
-    struct sign_v4_header signed_headers[S3_HEADERS_SIGNED + 1];
-    size_t n_signed;
+    struct sign_v4_header signed_headers[S3_HEADERS_SIGNED + 2];
+    size_t n_signed; /* of them; one more, for the checksum, where whole objects are asked for */
+    struct sum sum;
     struct {
         _Atomic(struct s3_at *) at;
         _Atomic int search;                   /* enum s3_search */
@@ -48,16 +50,17 @@ struct s3_mark {
     uint16_t address;
     uint8_t clocks;
     bool head; /* the bucket was asked where it is */
+    bool listing;
 };
 static inline uint64_t s3_mark_pack(struct s3_mark m)
 {
     return (uint64_t)m.generation << 32 | (uint64_t)m.address << 16 | (uint64_t)m.clocks << 8 |
-           m.head;
+           (uint64_t)m.listing << 1 | m.head;
 }
 static inline struct s3_mark s3_mark_unpack(uint64_t v)
 {
     return (struct s3_mark){(uint32_t)(v >> 32), (uint16_t)(v >> 16), (uint8_t)(v >> 8),
-                            (v & 1) != 0};
+                            (v & 1) != 0, (v & 2) != 0};
 }
 
 /* Some answers say that a bucket is elsewhere, but not where; a HEAD of the bucket is asked then,

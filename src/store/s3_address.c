@@ -68,6 +68,16 @@ static bool is_label(const char *bucket)
     return true;
 }
 
+bool s3_endpoint_names(const char *endpoint, const char *bucket)
+{
+    size_t n = strlen(endpoint), size = strlen(bucket);
+    while (n && endpoint[n - 1] == '/')
+        n--;
+    return n > size && endpoint[n - size - 1] == '/' &&
+           !memcmp(endpoint + n - size, bucket, size) &&
+           !(n > size + 1 && endpoint[n - size - 2] == '/'); /* not the host's name */
+}
+
 const char *s3_region_of_host(const char *host, size_t n, size_t *size)
 {
     static const char *const marks[] = {"s3.dualstack.", "s3-website.", "s3.", "s3-"};

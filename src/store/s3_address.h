@@ -42,4 +42,7 @@ bool s3_region_ok(const char *region, size_t n);
  * "s3-eu-west-1.…"): its place in `host` and size; NULL if there is none. */
 const char *s3_region_of_host(const char *host, size_t n, size_t *size);
 
+/* "http://host/bucket": the bucket stands in the endpoint already, as consoles show it; once too often, most likely. */
+bool s3_endpoint_names(const char *endpoint, const char *bucket);
+
 #endif

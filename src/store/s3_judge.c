@@ -160,6 +160,8 @@ static bool learns_credential(struct s3_store *s, const struct answer *a)
         return false;
     if (is(a, "ExpiredToken") || is(a, "InvalidToken") || is(a, "TokenRefreshRequired"))
         return cred_refused(s->cred, generation);
+    if (status == 403 && !a->mark.listing && remote_denied(&s->remote, s->cred, generation))
+        return true;
     bool vague = !a->code[0] || is(a, "AccessDenied") || is(a, "InvalidAccessKeyId");
     return status == 403 && vague && just_ended(s, a, &generation) &&
            cred_refused(s->cred, generation);
@@ -191,13 +193,37 @@ static const char *anonymous_hint(struct s3_store *s)
     return made;
 }
 
+static bool has_token(struct s3_store *s)
+{
+    struct cred_use use;
+    if (!s->cred || cred_get(s->cred, &use, NULL) != 0)
+        return false;
+    bool has = use.value->token != NULL;
+    cred_done(&use);
+    return has;
+}
+
+/* S3 and its kin say who they are, in a code or a header; a proxy on the way does not. */
+static bool is_of_s3(const struct answer *a)
+{
+    size_t n;
+    return a->code[0] || reply_header(a->reply->head, "x-amz-request-id", &n) ||
+           reply_header(a->reply->head, "x-amz-bucket-region", &n);
+}
+
 static const char *denied_hint(struct s3_store *s, const struct answer *a)
 {
+    if (!is_of_s3(a))
+        return "the answer is not one of S3; check endpoint_url and proxies";
     const char *hint = !a->mark.generation || cred_tried(s->cred) ? anonymous_hint(s) : NULL;
-    return hint ? hint
-                : "the keys are wrong here, or lack s3:GetObject, or s3:ListBucket, without which "
-                  "missing chunks answer 403 (storage option missing_403 reads that as missing); "
-                  "for public data try anon";
+    if (hint)
+        return hint;
+    if (remote_is_document(a->reply->key))
+        return "the keys are wrong here, or lack s3:GetObject, or there is nothing and they lack "
+               "s3:ListBucket; for public data try anon";
+    return "the keys are wrong here, or lack s3:GetObject, or s3:ListBucket, without which "
+           "missing chunks answer 403 (storage option missing_403 reads that as missing); "
+           "for public data try anon";
 }
 
 static const char *hint_of(struct s3_store *s, const struct answer *a)
@@ -228,7 +254,9 @@ static const char *hint_of(struct s3_store *s, const struct answer *a)
     if (a->reply->head->status == 403)
         return denied_hint(s, a);
     if (a->reply->head->status == 404 && !a->code[0])
-        return "the answer is not one of S3; check endpoint_url";
+        return "the answer is not one of S3; check endpoint_url and proxies";
+    if (a->reply->head->status == 400 && has_token(s))
+        return "the session token may be one of other keys; is AWS_SESSION_TOKEN left over?";
     return NULL;
 }
 
@@ -246,10 +274,11 @@ static bool is_throttle(const struct answer *a)
 static bool is_absent(const struct s3_store *s, const struct answer *a)
 {
     const struct net_reply *r = a->reply;
+    bool bare = !a->code[0] && !r->body_size && is_of_s3(a); /* … which a proxy can be, too */
     if (r->head->status == 404)
-        return is(a, "NoSuchKey") || (!a->code[0] && !r->body_size);
+        return is(a, "NoSuchKey") || bare;
     return r->head->status == 403 && s->options.remote.missing_403 &&
-           (is(a, "AccessDenied") || (!a->code[0] && !r->body_size));
+           (is(a, "AccessDenied") || bare) && remote_may_be_missing(&s->remote, r->key);
 }
 
 enum net_verdict s3_judge(void *arg, const struct net_reply *reply, struct net_saying *say)

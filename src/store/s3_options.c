@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/arena.h"
+#include "store/cred.h"
 #include "store/cred_aws.h"
 #include "store/cred_s3_env.h"
 
@@ -63,16 +64,20 @@ static const struct option_spec specs[] = {
 };
 /* boto3.client(…) */
 static const struct option_spec client_specs[] = {
-    S("endpoint_url", endpoint),        S("region_name", region),      S("aws_access_key_id", id),
-    S("aws_secret_access_key", secret), S("aws_session_token", token), M("use_ssl", use_ssl),
+    S("endpoint_url", endpoint),
+    S("region_name", region),
+    S("aws_access_key_id", id),
+    S("aws_secret_access_key", secret),
+    S("aws_session_token", token),
+    M("use_ssl", use_ssl),
     S("verify", remote.ca_file),
+    {"", OPTION_FOREIGN, offsetof(struct s3_options, remote.others), FOREIGN_CLIENT, 0},
 };
 /* botocore.Config(…) */
-struct config_kwargs {
-    const struct json *s3;
-};
 static const struct option_spec config_specs[] = {
-    {"s3", OPTION_OBJECT, offsetof(struct config_kwargs, s3), 0, 0},
+    O("s3", config_s3),
+    S("region_name", region),
+    {"", OPTION_FOREIGN, offsetof(struct s3_options, remote.others), FOREIGN_CONFIG, 0},
 };
 static const struct option_spec config_s3_specs[] = {
     S("addressing_style", addressing),
@@ -81,14 +86,13 @@ static const struct option_spec config_s3_specs[] = {
 
 static int read_nested(struct s3_options *o, const char *shown, struct arena *a, struct hr_error *e)
 {
-    struct config_kwargs config = {.s3 = NULL};
     const char *client = arena_printf(a, "%s: client_kwargs", shown);
     const char *inner = arena_printf(a, "%s: config_kwargs", shown);
     if (!client || !inner)
         return error_nomem(e, 256, "options");
     TRY(options_object(o->client, client, client_specs, COUNT(client_specs), o, e));
-    TRY(options_object(o->config, inner, config_specs, COUNT(config_specs), &config, e));
-    return options_object(config.s3, inner, config_s3_specs, COUNT(config_s3_specs), o, e);
+    TRY(options_object(o->config, inner, config_specs, COUNT(config_specs), o, e));
+    return options_object(o->config_s3, inner, config_s3_specs, COUNT(config_s3_specs), o, e);
 }
 
 static int read_style(struct s3_options *o, const char *shown, struct hr_error *e)
@@ -111,6 +115,13 @@ static int read_style(struct s3_options *o, const char *shown, struct hr_error *
 
 static int check_keys(const struct s3_options *o, const char *shown, struct hr_error *e)
 {
+    const struct {
+        const char *name, *value;
+    } parts[] = {{"key", o->id}, {"secret", o->secret}, {"token", o->token}};
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (cred_fault(parts[i].value))
+            return error_set(e, HR_EINVAL, "%s: the storage option %s %s", shown, parts[i].name,
+                             cred_fault(parts[i].value));
     if (!o->id == !o->secret && (o->id || !o->token))
         return o->id && o->anonymous == MAYBE_YES
                    ? error_set(e, HR_EINVAL, "%s: give either anon or key and secret, not both",
@@ -161,6 +172,8 @@ int s3_options_read(struct s3_options *o, const char *json, const struct store_e
     TRY(options_parse(json, shown, specs, COUNT(specs), o, a, e));
     TRY(read_nested(o, shown, a, e));
     TRY(check_keys(o, shown, e));
+    if (o->endpoint && !*o->endpoint)
+        return error_set(e, HR_EINVAL, "%s: the storage option endpoint_url is empty", shown);
     TRY(read_surroundings(o, a, e));
     TRY(read_style(o, shown, e));
     if (o->region && !s3_region_ok(o->region, strlen(o->region)))

@@ -11,7 +11,7 @@ struct s3_options {
     const char *endpoint, *region; /* NULL: AWS's own; not known */
     const char *addressing;        /* "path", "virtual", "auto" */
     enum maybe anonymous, requester_pays, virtual_hosted, use_ssl, allow_http;
-    const struct json *client, *config; /* client_kwargs, config_kwargs */
+    const struct json *client, *config, *config_s3; /* client_kwargs, config_kwargs and its s3 */
     enum s3_style style;
 };
 /* Everything lives in `a`, or as long as the program. `shown` names the store in errors. */

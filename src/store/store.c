@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 #include "net/url.h"
 #include "store/azure_address.h"
 #include "store/ops.h"
@@ -36,6 +37,14 @@ static bool is_one_of(const char *s, size_t n, const char *const *names, size_t 
     is_one_of(url, n, (const char *const[]){__VA_ARGS__},                                          \
               sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
+/* "s3:/bucket": too short for a URL, and hardly the name of a directory. */
+static bool one_slash(const char *url)
+{
+    size_t n = strcspn(url, ":");
+    return url[n] && url[n + 1] == '/' &&
+           IS("s3", "gs", "gcs", "az", "abfs", "abfss", "http", "https", "file", "memory");
+}
+
 /* file:///a/b%20c → /a/b c */
 static int open_file_url(const char *url, const char *options, struct store **out,
                          struct hr_error *e)
@@ -55,8 +64,14 @@ static int open_file_url(const char *url, const char *options, struct store **ou
     return rc;
 }
 
-int store_open_with(const char *url, const char *options, const struct store_env *env,
-                    struct store **out, struct hr_error *e)
+bool store_url_is_remote(const char *url)
+{
+    size_t n = scheme_size(url);
+    return n && !IS("file", "memory");
+}
+
+static int open_kind(const char *url, const char *options, const struct store_env *env,
+                     struct store **out, struct hr_error *e)
 {
     *out = NULL;
     char shown[256];
@@ -76,12 +91,26 @@ int store_open_with(const char *url, const char *options, const struct store_env
     if (n && IS("gs", "gcs"))
         return gcs_store_open(url, options, env, out, e);
     url_redact(url, shown, sizeof shown);
+    if (!n && one_slash(url))
+        return error_set(e, HR_EINVAL,
+                         "%s: two slashes stand behind a URL's scheme: %.*s://… (pathlib.Path "
+                         "takes one away: give a str)",
+                         shown, (int)strcspn(url, ":"), url);
     if (n || strstr(url, "::"))
         return error_set(e, HR_EUNSUPPORTED,
                          "%s: this kind of URL is not read; local directories, file://, http://, "
                          "https://, s3://, gs:// and az:// are",
                          shown);
     return file_store_open(url, options, out, e);
+}
+
+int store_open_with(const char *url, const char *options, const struct store_env *env,
+                    struct store **out, struct hr_error *e)
+{
+    TRY(open_kind(url, options, env, out, e));
+    (*out)->interrupted = env->interrupted;
+    (*out)->interrupted_arg = env->interrupted_arg;
+    return 0;
 }
 
 int store_open(const char *url, const char *options, struct store **out, struct hr_error *e)
@@ -171,6 +200,30 @@ void store_cancel(struct store *s, uint64_t ticket)
 {
     if (s->ops->cancel)
         s->ops->cancel(s, ticket);
+}
+
+/* The first warning a little late, so that it can say what became of the first try. */
+#define WARN_FIRST_NS 10500000000ull
+#define WARN_AGAIN_NS 30000000000ull
+
+bool store_interrupted(struct store *s, const char *key, struct store_wait *w)
+{
+    uint64_t now = clock_ns();
+    if (!w->since_ns)
+        w->since_ns = now;
+    if (now >= (w->warned_ns ? w->warned_ns + WARN_AGAIN_NS : w->since_ns + WARN_FIRST_NS)) {
+        w->warned_ns = now;
+        if (s->ops->waits)
+            s->ops->waits(s, key, (unsigned)((now - w->since_ns) / 1000000000));
+    }
+    return s->interrupted && s->interrupted(s->interrupted_arg);
+}
+
+void store_trouble(struct store *s, char *out, size_t n)
+{
+    out[0] = 0;
+    if (s->ops->trouble)
+        s->ops->trouble(s, out, n);
 }
 
 int store_open_file(struct store *s, const char *key, int *fd, uint64_t *size, struct hr_error *e)

@@ -35,6 +35,7 @@ struct store_result {
     int rc;               /* STORE_OK, STORE_MISSING or a negative code */
     uint64_t size;        /* bytes delivered */
     uint64_t object_size; /* total size of the object, 0 if unknown */
+    bool denied;          /* the error is that we may not: HTTP's 401 and 403 */
     struct hr_error error;
 };
 
@@ -45,12 +46,17 @@ int store_open(const char *url, const char *options_json, struct store **out, st
  * NET_POLICY; tests shrink them). */
 struct net;
 struct net_policy;
+struct store_shared;
 struct store_env {
     struct net *net;
     const struct net_policy *policy;
+    struct store_shared *shared;   /* what stores learn once for all; a reference is taken */
+    int (*interrupted)(void *arg); /* NULL, or asked every 50 ms by who waits: nonzero ends that */
+    void *interrupted_arg;
 };
 int store_open_with(const char *url, const char *options_json, const struct store_env *env,
                     struct store **out, struct hr_error *e);
+bool store_url_is_remote(const char *url); /* its store asks the network: worth a store_env */
 struct store *store_ref(struct store *s);
 /* The last one closes: open reads end with HR_ECLOSED, within 100 ms. No lock may be held that
  * their `done` takes, and without a shared net (store_env) the store's network thread is joined. */
@@ -74,6 +80,16 @@ int store_start(struct store *s, const char *key, struct store_range range,
                 const struct store_sink *sink, store_done done, void *arg, uint64_t *ticket,
                 struct hr_error *e);
 void store_cancel(struct store *s, uint64_t ticket);
+
+/* For whoever waits for `key`, about every STORE_ASK_NS: nonzero when it is to give up. Long waits are warned of. */
+#define STORE_ASK_NS 50000000ull
+struct store_wait {
+    uint64_t since_ns, warned_ns; /* 0 at first */
+};
+bool store_interrupted(struct store *s, const char *key, struct store_wait *w);
+/* What went wrong last, in a sentence; "" if nothing did lately. */
+#define STORE_TROUBLE_BYTES 480
+void store_trouble(struct store *s, char *out, size_t n);
 
 /* Local directories: an open file for preadv/fadvise by the worker itself; -1 + STORE_MISSING,
  * or a code. Only when store_local. */

@@ -234,6 +234,8 @@ static int open_tag(struct reader *r)
         return broken(r, "elements nested too deeply");
     const char *colon = memrchr(r->p, ':', n);
     const char *local = colon ? colon + 1 : r->p;
+    if (local == r->p + n)
+        return broken(r, "a tag without a name");
     r->cut[r->depth++] = r->path.size;
     if (r->path.size)
         buf_putc(&r->path, '/');

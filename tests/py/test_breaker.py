@@ -513,3 +513,31 @@ def test_a_loop_that_raised_starts_the_next_epoch(climate: str) -> None:
                     raise RuntimeError("of the consumer")
         gc.collect()
     assert next(iter(loader)).epoch == 4
+
+
+def test_a_store_that_went_down_is_said_at_once(climate: str) -> None:
+    """Not when all chunks of the batch have been asked for in vain; and the batches before it come first."""
+
+    class Down(dict[str, bytes]):
+        answers = 0
+
+        def __getitem__(self, key: str) -> bytes:
+            if "/c/" in key:
+                self.answers -= 1
+            if "/c/" not in key or self.answers >= 0:
+                return super().__getitem__(key)
+            time.sleep(0.1)
+            raise OSError("the store is down")
+
+    files = {str(p.relative_to(climate)): p.read_bytes() for p in Path(climate).rglob("*") if p.is_file()}
+    for answers, batches in ((0, 0), (130, 2)):
+        store = Down(files)
+        loader = hr.open(store, {"concurrency": 1}).samples(along="time", x="z").batches(15)  # of 60 chunks each
+        store.answers = answers
+        got, start = 0, time.monotonic()
+        with pytest.raises(hr.StoreError, match="the store is down"):
+            for _ in loader:
+                got, start = got + 1, time.monotonic()
+        assert got == batches
+        assert time.monotonic() - start < 3  # all of the batch would take 6 s, or 5
+        loader.close()

@@ -27,6 +27,8 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore, Stor
 
 import headrace as hr
 from conftest import field, write
+from headrace import _store
+from headrace._sources import source_of
 
 PROTOTYPE = default_buffer_prototype()
 
@@ -598,6 +600,36 @@ def test_opening_a_store_that_hangs_can_be_interrupted(path: str, mode: str) -> 
     assert p.returncode in (1, -signal.SIGINT), errors
     assert b"KeyboardInterrupt" in errors
     assert b"Task" not in errors
+
+
+def test_closing_a_store_that_is_ending_already_does_not_cut_that_off(path: str) -> None:
+    bridge = _store.Bridge(source_of(LocalStore(path)), 4)
+    ending = threading.Event()
+
+    async def end() -> None:
+        ending.set()
+        await asyncio.sleep(0.03)
+
+    bridge.source.end = end
+    archive = bridge.open()
+    del archive
+    assert ending.wait(10)
+    bridge.close()
+    assert not bridge._thread.is_alive()
+
+
+def test_opening_that_is_interrupted_leaves_no_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = _store.Bridge(source_of(LocalStore(path)), 4)
+
+    def start() -> None:
+        threading.Thread.start(bridge._thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bridge._thread, "start", start)
+    with pytest.raises(KeyboardInterrupt):
+        bridge.open()
+    bridge._thread.join(10)
+    assert not bridge._thread.is_alive()
 
 
 @pytest.fixture(autouse=True)

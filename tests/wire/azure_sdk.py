@@ -80,14 +80,20 @@ def soon(minutes=60):
     return datetime.datetime.now(datetime.UTC) + datetime.timedelta(minutes=minutes)
 
 
-def read(where, options, *keys):
-    """What the store says of each key."""
+def ask(where, options, *commands):
+    """What the store answers to each command of store_ask.c."""
     options = {"account_name": "acct", "endpoint": URL, **options}
-    keys = [k if k == "-" else ("-" + k[1:].encode().hex() if k[:1] == "\0" else k.encode().hex()) for k in keys]
-    out = subprocess.run([PROGRAM, where, json.dumps(options), *keys], capture_output=True, text=True, check=True)
-    lines = [bytes.fromhex(line[2:]) if line.startswith("= ") else line for line in out.stdout.splitlines()]
-    assert len(lines) == max(1, len(keys)), out.stdout + out.stderr
-    return lines
+    command = [PROGRAM, where, json.dumps(options)]
+    lines = "".join(f"{c}\n" for c in commands)
+    out = subprocess.run(command, input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(out) == len(commands), out
+    return [line.split(" ") for line in out]
+
+
+def read(where, options, *keys):
+    """Each key's bytes, or what is said instead; of one that begins with NUL the last four."""
+    commands = [f"read {k.lstrip(chr(0)).encode().hex()} {-4 if k[0] == chr(0) else 0} 0" for k in keys]
+    return [bytes.fromhex(a[2]) if a[0] == "bytes" else " ".join(a) for a in ask(where, options, *commands)]
 
 
 @test
@@ -195,8 +201,8 @@ def the_store_reads_what_the_sdk_wrote():
 def and_lists_what_the_sdk_lists():
     for prefix in ("", "x y/"):
         walked = sorted(b.name[len(prefix) :] for b in container("sdk-key").walk_blobs(prefix))
-        (names,) = read("az://sdk-key/" + prefix, {"account_key": mock.KEY}, "-")
-        assert sorted(names.decode().split("\0")[:-1]) == walked
+        (answer,) = ask("az://sdk-key/" + prefix, {"account_key": mock.KEY}, "list ")
+        assert sorted(bytes.fromhex(n).decode() for n in answer[1:]) == walked
 
 
 @test

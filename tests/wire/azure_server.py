@@ -17,7 +17,7 @@ and its name says how it behaves:
     gone             404 ContainerNotFound                 noperm       403 AuthorizationPermissionMismatch
     firewall         403 AuthorizationFailure              nokeys       403 KeyBasedAuthenticationNotPermitted
     bare403          403 without code or body              html         404 with a page of HTML
-    empty404         404 without code or body              cut404       404 whose XML is cut
+    empty404         404 without code or body (proxy404: nor a sign of Azure)              cut404       404 whose XML is cut
     archived         409 BlobArchived                      nohttp       400 AccountRequiresHttps
     busy             503 ServerBusy twice, then honest     timed-out    500 OperationTimedOut twice
     expiring         401 InvalidAuthenticationInfo to the first token of each kind
@@ -27,7 +27,7 @@ and its name says how it behaves:
     list-names       names that XML cannot hold, two pages
 
 /_count/CONTAINER, /_tokens: how many requests, how many tokens there have been. /login/TENANT/oauth2/v2.0/token,
-/metadata/identity/oauth2/token, /app/token, /ml/token: tokens; the identity is in the client's name.
+/metadata/identity/oauth2/token, /app/token, /ml/token: tokens; the identity is in the client's name. /_silence/…: no answer.
 """
 
 import base64
@@ -251,7 +251,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(403, "AuthenticationFailed")
         if c == "closed" and not who:
             raise Refused(409, "PublicAccessNotPermitted")
-        if c not in ("public", "html", "empty404", "bare403") and not who:
+        if c not in ("public", "html", "empty404", "proxy404", "bare403") and not who:
             raise Refused(404, "ResourceNotFound")
         if c == "expiring" and who.startswith("token"):
             token = self.headers["Authorization"]
@@ -364,10 +364,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.behave(self.who(q, listing), nth)
         if self.container == "html":
             return self.reply(404, "<html><body>Not found</body></html>")
-        if self.container == "empty404":
+        if self.container == "proxy404":
             return self.reply(404)
-        if self.container == "bare403":
-            return self.reply(403)
+        if self.container in ("empty404", "bare403"):
+            return self.reply(int(self.container[-3:]), fields={"x-ms-request-id": "1"})
         if self.container == "cut404":
             return self.reply(404, "<Error><Code>BlobNotFound</Co")
         if self.command == "PUT":
@@ -434,6 +434,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.tokens()
         if path.startswith("/_count/") or path == "/_tokens":
             return self.reply(200, str(counts.get(path.removeprefix("/_count/").lstrip("/"), 0)))
+        if path.startswith("/_silence"):
+            return time.sleep(3)
         if path.startswith("/_sas/"):
             _, _, container, minutes, sp = path.split("/")
             return self.reply(200, make_sas(container, float(minutes), sp))

@@ -66,11 +66,12 @@ def case(
     region="",
     differs="",
     token=...,
+    after=None,
 ):
     cases.append(
         {
             "name": name, "env": env or {}, "key": key, "error": error, "config": config, "credentials": credentials,
-            "files": files or {}, "profile": profile, "region": region, "differs": differs, "token": token,
+            "files": files or {}, "profile": profile, "region": region, "differs": differs, "token": token, "after": after,
         }
     )  # fmt: skip
 
@@ -370,6 +371,45 @@ case(
     files=cache("https://corp/start", -60),
     error="expired; run: aws sso login --profile default",
 )
+RENEW = {**SSO_ENV, "AWS_ENDPOINT_URL_SSO_OIDC": f"{URL}/oidc"}
+
+
+def renewable(number, until=-60, registered=3600, **more):
+    end = datetime.datetime.fromtimestamp(time.time() + registered, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    own = {"clientId": cred_server.SSO_CLIENT, "clientSecret": cred_server.SSO_SECRET, "registrationExpiresAt": end}
+    return cache("corp", until, **own, accessToken="old", refreshToken=f"refresh/token+{number}", **more)
+
+
+def renewed(home):
+    """The file has the next refresh token, which is good for one use, and what it had besides."""
+    (path,) = (home / ".aws/sso/cache").iterdir()
+    token = json.loads(path.read_text())
+    if path.stat().st_mode & 0o77 or token["accessToken"] != cred_server.SSO_TOKEN:
+        return f"{path.stat().st_mode:o} {token}"
+    kept = token["clientId"] == cred_server.SSO_CLIENT and token["startUrl"] == "https://corp/start"
+    left = datetime.datetime.fromisoformat(token["expiresAt"]).timestamp() - time.time()
+    return "" if kept and token["refreshToken"].endswith("+") and 3500 < left < 3700 else str(token)
+
+
+case(
+    "an expired sign-on token is renewed", RENEW, config=SSO, files=renewable(1), key="ASIASSO-reader-12", after=renewed
+)
+case(
+    "a sign-on token is renewed ahead of its end",
+    RENEW, config=SSO, files=renewable(2, 600), key="ASIASSO-reader-12", after=renewed,
+)  # fmt: skip
+case(
+    "a sign-on token that cannot be renewed serves to its end",
+    RENEW, config=SSO, files=renewable(9, 600) | cache("corp", 600, refreshToken="refresh/token+9"), key="ASIASSO-reader-12",
+)  # fmt: skip
+case(
+    "a refresh token that is refused",
+    RENEW, config=SSO, files=renewable(9), error="could not be renewed (",
+)  # fmt: skip
+case(
+    "a registration that is over",
+    RENEW, config=SSO, files=renewable(3, registered=-60), error="expired; run: aws sso login --profile default",
+)  # fmt: skip
 case(
     "a sign-on token that is refused",
     SSO_ENV,
@@ -607,6 +647,7 @@ def set_up(c):
             path.write_text(text)
     if "prog" in files:
         (HOME / "prog").chmod(0o755)
+    cred_server.refresh_tokens |= cred_server.REFRESH_TOKENS
     env = {**BASE, **c["env"], "HOME": str(HOME)}
     if not any(k.startswith("AWS_EC2_METADATA_SERVICE") for k in env) and "ec2_metadata" not in c["config"]:
         env["AWS_EC2_METADATA_DISABLED"] = "true"
@@ -655,10 +696,14 @@ def faults(program, c):
         yield f"wanted an error with {c['error']!r}, got {got or error}"
     if got and c["token"] is not ... and got[2] != c["token"]:
         yield f"wanted token {c['token']!r}, got {got[2]!r}"
+    if c["after"] and (fault := c["after"](HOME)):
+        yield f"afterwards: {fault}"
     if len(error) > 7 + 511 or (error and not c["error"]):
         yield error
     if botocore and not c["differs"]:
         other, why = theirs(c, set_up(c))
+        if c["after"] and (fault := c["after"](HOME)):
+            yield f"after botocore: {fault}"
         if bool(got) != bool(other) or (got and (got[:3] != other[:3] or abs(got[3] - other[3]) > 30)):
             yield f"botocore: {other or why}; here: {got or error}"
 

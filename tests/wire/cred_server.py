@@ -9,7 +9,7 @@ behaves; words before it change that for one request:
     /norole/latest/…, /failing/latest/…, /bare/latest/…, /slow/…   no role; a role that fails; 200 without keys; 5 s
     /container/creds            Authorization must be TOKEN, or absent for /open/creds
     /sts/                       AssumeRole (the signature is checked) and AssumeRoleWithWebIdentity, as forms
-    /sso/federation/credentials
+    /sso/federation/credentials, /oidc/token
     /vault/…                    objects of a bucket: signed by what STS has given, while it lives and is not revoked
     /revoke                     what has been given until now is no longer accepted by the vault
     /lifeN/…                    what is given lives for N seconds (3600)
@@ -35,6 +35,9 @@ KEYS = {"AKIAFILE": "file/secret+1", "AKIAENV": "env/secret+1", "AKIAPROCESS": "
 TOKEN = "container-token/+="
 WEB_TOKEN = "eyJ.web.identity"
 SSO_TOKEN = "sso-access-token"
+SSO_CLIENT, SSO_SECRET = "client-1", "client/secret+1"
+REFRESH_TOKENS = {"refresh/token+1", "refresh/token+2", "refresh/token+3"}
+refresh_tokens = set(REFRESH_TOKENS)
 
 lock = threading.Lock()
 given = {"count": 0, "refused": 0}
@@ -163,6 +166,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.sts(dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True)), body)
             elif service == "sso":
                 self.sso(query)
+            elif service == "oidc":
+                self.oidc(json.loads(body))
             else:
                 self.reply(404, "no such service")
         except Refusal as r:
@@ -259,6 +264,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             f"<AssumedRoleId>X:x</AssumedRoleId></AssumedRoleUser></{form['Action']}Result></{form['Action']}Response>",
             "text/xml",
         )  # fmt: skip
+
+    def oidc(self, form):
+        """CreateToken of the sign-on service: a refresh token is good for one use."""
+        good = {"clientId": SSO_CLIENT, "clientSecret": SSO_SECRET, "grantType": "refresh_token"}
+        token = form.pop("refreshToken", None)
+        if form != good or token not in refresh_tokens:
+            self.reply(400, json.dumps({"error": "invalid_grant", "error_description": "no"}), "application/json")
+            return
+        refresh_tokens.remove(token)
+        refresh_tokens.add(token + "+")
+        more = {"expiresIn": 3600, "tokenType": "Bearer", "refreshToken": token + "+"}
+        self.reply(200, json.dumps({"accessToken": SSO_TOKEN, **more}), "application/json")
 
     def sso(self, query):
         if self.headers.get("x-amz-sso_bearer_token") != SSO_TOKEN:

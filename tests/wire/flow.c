@@ -14,7 +14,7 @@ static struct store *open_at(struct net *net, int port, const char *how,
     char url[256];
     struct store *s = NULL;
     struct hr_error e = {0};
-    struct store_env env = {net, policy};
+    struct store_env env = {.net = net, .policy = policy};
     snprintf(url, sizeof url, "http://127.0.0.1:%d/%s", port, how);
     if (!check(store_open_with(url, NULL, &env, &s, &e) == 0))
         printf("# %s\n", e.text);
@@ -88,6 +88,57 @@ static void the_first_burst_doubles_with_the_answers(void)
     free(g.data);
     store_unref(s);
     store_unref(t);
+}
+
+/* As if the liar were far away: the first request has the others' connections opened. */
+static void a_burst_finds_connections_that_were_opened_ahead(void)
+{
+    struct net_policy p = quick;
+    p.far_us = 1;
+    p.warm = 12;
+    struct store *s = open_at(NULL, liar.port, "hold,ms=60,size=100", &p);
+    struct reads all;
+    free(read_all(s, "metadata").data);
+    check_eq(stat_of(s, "opened_ahead"), 12);
+    check_eq(stat_of(s, "used_ahead"), 0);
+    start_reads(&all, s, 24, 0, 0);
+    wait_reads(&all, 20000);
+    check_bytes(&all, 0, 100);
+    end_reads(&all);
+    check_eq(stat_of(s, "used_ahead"), 12);
+    check_eq(stat_of(s, "connections"), 24); /* one was kept */
+    check_eq(stat_of(s, "connect") + stat_of(s, "reset") + stat_of(s, "stale"), 0);
+    store_unref(s);
+    s = open_at(NULL, liar.port, "ok,size=100", &p);
+    free(read_all(s, "metadata").data);
+    check_eq(stat_of(s, "opened_ahead"), 12);
+    store_unref(s); /* and nobody wanted them */
+    s = open_at(NULL, liar.port, "ok,size=100", &quick);
+    free(read_all(s, "metadata").data);
+    check_eq(stat_of(s, "opened_ahead"), 0); /* it is near */
+    store_unref(s);
+}
+
+/* Servers may close what has not been used. */
+static void connections_opened_ahead_that_were_closed_do_not_show(void)
+{
+    struct net_policy p = quick;
+    p.far_us = 1;
+    p.warm = 12;
+    struct store *near = open_liar("ok,idle=100,size=100"),
+                 *s = open_at(NULL, liar.port, "ok,idle=100,size=100", &p);
+    struct reads all;
+    free(read_all(near, "idle").data); /* from now on */
+    free(read_all(s, "metadata").data);
+    check_eq(stat_of(s, "opened_ahead"), 12);
+    usleep(300000);
+    start_reads(&all, s, 24, 0, 0);
+    wait_reads(&all, 20000);
+    check_bytes(&all, 0, 100);
+    end_reads(&all);
+    check_eq(stat_of(s, "used_ahead"), 0);
+    store_unref(s);
+    store_unref(near);
 }
 
 static void throttling_lowers_the_limit_and_all_arrive(void)
@@ -209,6 +260,60 @@ static void closing_ends_all_reads_at_once(void)
     check_close(liar.port, "silent", 200);
     check_close(liar.port, "stall,at=10", 100);
     check_close(liar.port, "status,code=503", 100); /* waiting for their retries */
+}
+
+/* A `done` that does not know of the close starts the next read, and cancels it at times. */
+struct late {
+    struct store *s;
+    struct reads all;
+    struct flight flights[3 * 16];
+    _Atomic size_t started;
+};
+
+static void landed_late(void *arg, const struct store_result *r)
+{
+    struct flight *f = arg;
+    struct late *late = (struct late *)((char *)f->all - offsetof(struct late, all));
+    size_t next = r->rc == HR_ECLOSED ? atomic_fetch_add(&late->started, 1) : SIZE_MAX;
+    if (next < late->all.n) {
+        struct flight *g = &late->flights[next];
+        struct store_sink sink = {got_room, &g->got};
+        struct hr_error e;
+        g->all = f->all;
+        check_eq(store_start(late->s, "next", (struct store_range){0}, &sink, landed_late, g,
+                             &g->ticket, &e),
+                 0);
+        if (next % 3 == 0)
+            store_cancel(late->s, g->ticket);
+    }
+    landed(arg, r);
+}
+
+static void reads_that_a_done_starts_after_the_close_end_as_well(void)
+{
+    struct late *late = calloc(1, sizeof *late);
+    late->s = open_at(NULL, liar.port, "silent", &patient);
+    late->all = (struct reads){.n = 3 * 16, .flights = late->flights};
+    pthread_mutex_init(&late->all.lock, NULL);
+    cond_init_monotonic(&late->all.changed);
+    late->started = 16;
+    for (size_t i = 0; i < 16; i++) {
+        struct flight *f = &late->flights[i];
+        struct store_sink sink = {got_room, &f->got};
+        struct hr_error e;
+        f->all = &late->all;
+        check_eq(store_start(late->s, "first", (struct store_range){0}, &sink, landed_late, f,
+                             &f->ticket, &e),
+                 0);
+    }
+    usleep(20000);
+    store_unref(late->s);
+    wait_reads(&late->all, 5000);
+    for (size_t i = 0; i < late->all.n; i++) {
+        check_eq(late->flights[i].done, 1);
+        check_eq(late->flights[i].got.r.rc, HR_ECLOSED);
+    }
+    free(late);
 }
 
 /* A port that accepts no connection and refuses none: its backlog is full. */
@@ -433,12 +538,15 @@ int main(int argc, char **argv)
         return 77;
     RUN(many_reads_all_arrive_within_the_limit);
     RUN(the_first_burst_doubles_with_the_answers);
+    RUN(a_burst_finds_connections_that_were_opened_ahead);
+    RUN(connections_opened_ahead_that_were_closed_do_not_show);
     RUN(throttling_lowers_the_limit_and_all_arrive);
     RUN(an_outage_cannot_multiply_the_load);
     RUN(retries_end_with_their_total_time);
     RUN(canceling_ends_a_read_once_and_at_once);
     RUN(canceled_reads_leave_others_alone);
     RUN(closing_ends_all_reads_at_once);
+    RUN(reads_that_a_done_starts_after_the_close_end_as_well);
     RUN(a_host_that_never_connects_is_given_up_and_closes_at_once);
     RUN(a_refused_connection_is_an_error_that_names_the_place);
     RUN(stale_connections_cost_one_retry_however_many);

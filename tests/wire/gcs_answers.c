@@ -2,10 +2,11 @@
  * real one seldom does (gcs_mock.py). The store must end with the bytes, with "missing" where that
  * is certain, or with one error that says what to do. */
 #include "base/mem.h"
+#include "wire/patience.h"
 #include "wire/wire.h"
 
 static struct server mock;
-static const struct net_policy quick = QUICK;
+static const struct net_policy quick = UNHURRIED;
 
 static char account[8192], elsewhere[8192]; /* a service account's file, as an option's text */
 
@@ -368,6 +369,17 @@ static void make_account(char *out, size_t room, const char *endpoint)
     free(text);
 }
 
+static void a_whole_object_is_held_against_its_checksum(void)
+{
+    expect_hello("flipped-once", HMAC, 2);
+    struct store *s = open_bucket("flipped", HMAC);
+    struct got g = read_all(s, "hello");
+    check_eq(g.r.rc, HR_EDATA);
+    check_has(g.r.error.text, "gs://flipped/hello: the bytes are not those of the object: crc32c");
+    free(g.data);
+    store_unref(s);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const clean[] = {"http_proxy",
@@ -408,6 +420,7 @@ int main(int argc, char **argv)
     RUN(names_of_a_listing_are_exact_and_all_there);
     RUN(listings_that_are_not_whole_are_errors);
     RUN(urls_follow_endpoint_and_prefix);
+    RUN(a_whole_object_is_held_against_its_checksum);
     server_stop(&mock);
     return t_done();
 }

@@ -23,6 +23,7 @@ and buckets, whose names say how they behave. Every key "hello…" holds "hello 
     limited       429 rateLimitExceeded twice               broken    503 backendError twice
     list-cut      a listing that ends early                 list-html a page of HTML with status 200
     list-endless  the same pageToken for ever               list-two  two pages
+    flipped       bodies that are not those of their hashes flipped-once the first of them
 """
 
 import base64
@@ -266,7 +267,11 @@ class Handler(s3_mock.Handler):
             return self.part(b"0123456789", str(nth) if name.startswith("next") else "7")
         if not name.split("/")[-1].startswith("hello"):
             raise Refused(404, "NoSuchKey")
-        return self.reply(200, "hello from " + b, {"ETag": '"1"', "x-goog-generation": "1"})
+        body = b"hello from " + b.encode()
+        hashes = f"crc32c={s3_mock.crc32c(body)},md5=AAAAAAAAAAAAAAAAAAAAAA=="
+        if b == "flipped" or (b == "flipped-once" and nth == 1):
+            body = body[:-1] + b"?"
+        return self.reply(200, body, {"ETag": '"1"', "x-goog-generation": "1", "x-goog-hash": hashes})
 
     def part(self, body, generation):
         fields = {"ETag": '"same"', "x-goog-generation": generation}

@@ -16,7 +16,7 @@ static struct store *open_liar(const char *how, const struct net_policy *p)
 {
     char url[256];
     struct store *s = NULL;
-    struct store_env env = {NULL, p};
+    struct store_env env = {.policy = p};
     snprintf(url, sizeof url, "http://127.0.0.1:%d/%s", liar.port, how);
     check_eq(store_open_with(url, NULL, &env, &s, NULL), 0);
     return s;

@@ -10,6 +10,7 @@ Prints its port and serves until standard input closes. The first part of a path
 
     ok          honest; etag=strong|weak|none, version=v, resume=strict: only with If-Match after the first request
                 `ranges` (here and below): with Accept-Ranges
+                `idle`: ms after which connections made later are closed where no request has come
     every       honest, but for each `k`-th request of a path, which gets a `code`
     echo        the request's head comes back as the body
     status      `code`, with retry_after, size of the error body, location
@@ -22,6 +23,7 @@ Prints its port and serves until standard input closes. The first part of a path
     liarrange   206 whose Content-Range is right and whose Content-Length is not
     surplus     more bytes than announced (`late` ms after)   nolength  ended by close
     chunked     honest, chunked                               gzip      claims Content-Encoding
+    page        200 of another kind: announces `claim` bytes, sends `at`, closes; etag=strong|none
     stale       answers once per connection, then closes it at the next request
     junk        not HTTP
     change      version 1 for `n` requests, then version 2; at=B also cuts those `n` bodies
@@ -46,7 +48,7 @@ import time
 REASONS = {200: "OK", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed", 503: "Slow Down"}
 lock = threading.Lock()
 waves, held, newest = [], 0, 0.0
-seen, open_now, peak, count, late, places = {}, 0, 0, 0, 0, {}
+seen, open_now, peak, count, late, places, idle = {}, 0, 0, 0, 0, {}, None
 
 
 def content(size, version):
@@ -105,6 +107,7 @@ class Connection(threading.Thread):
 
     def run(self):
         try:
+            self.sock.settimeout(idle)
             while True:
                 request = self.read_request()
                 if request is None or not self.serve(request):
@@ -119,7 +122,7 @@ class Connection(threading.Thread):
         return False
 
     def serve(self, request):
-        global count, peak
+        global count, peak, idle
         path = request["target"].split("?")[0]
         if path.startswith("http://"):  # we are the proxy
             path = "/" + path.split("/", 3)[3]
@@ -139,6 +142,7 @@ class Connection(threading.Thread):
             return True
         words = path.split("/")[1].split(",")
         how, a = words[0], dict(w.partition("=")[::2] for w in words[1:])
+        idle = int(a["idle"]) / 1000 if "idle" in a else None
         with lock:
             count += 1
             nth = seen[path] = seen.get(path, 0) + 1
@@ -296,6 +300,12 @@ class Connection(threading.Thread):
 
     def do_stale(self, request, a, nth):
         return self.do_ok(request, a, nth) if not self.served else self.rst()
+
+    def do_page(self, request, a, nth):
+        fields = [("ETag", '"page"')] if a.get("etag") == "strong" else []
+        page = b"<html>%s</html>" % (b"log in " * 1000)
+        self.sock.sendall(head(200, fields + [("Content-Length", a["claim"])]) + page[: int(a["at"])])
+        return False
 
     def do_junk(self, request, a, nth):
         self.sock.sendall(b"\x16\x03\x01 this is not HTTP at all\r\n\r\n")

@@ -54,7 +54,7 @@ static struct store *open_host(const char *host, const char *how, const struct n
     char url[256];
     struct store *s = NULL;
     struct hr_error e = {0};
-    struct store_env env = {NULL, policy};
+    struct store_env env = {.policy = policy};
     snprintf(url, sizeof url, "http://%s:%d/%s", host, liar.port, how);
     if (!check(store_open_with(url, NULL, &env, &s, &e) == 0))
         printf("# %s\n", e.text);
@@ -158,7 +158,8 @@ static void an_address_that_does_not_answer_is_left_alone_after_a_few(void)
 {
     struct net_policy p = quick();
     struct store *s = open_host("many.test", "mute,at=3,size=500", &p);
-    read_many(s, 60, 500);
+    for (int i = 0; i < 20 && stat_of(s, "first_byte") < 3; i++)
+        read_many(s, 60, 500); /* how many connections it takes depends on how fast they are used */
     check_eq(stat_of(s, "rests"), 1);
     uint64_t before = stat_of(s, "first_byte");
     check(before >= 3);

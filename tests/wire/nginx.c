@@ -120,7 +120,7 @@ static struct store *open_url(const char *options, const char *format, ...)
     char url[256];
     struct store *s = NULL;
     struct hr_error e = {0};
-    struct store_env env = {NULL, &quick};
+    struct store_env env = {.policy = &quick};
     va_list args;
     va_start(args, format);
     vsnprintf(url, sizeof url, format, args);
@@ -238,7 +238,7 @@ static void *read_busy(void *arg)
 static void a_server_that_refuses_more_connections_gets_fewer(void)
 {
     struct net_policy p = quick;
-    struct store_env env = {NULL, &p};
+    struct store_env env = {.policy = &p};
     struct store *s = NULL;
     struct reader readers[12];
     pthread_t threads[12];
@@ -331,7 +331,7 @@ static void tls_where_there_is_none_is_one_clear_error(void)
 static void large_objects_come_in_parts(void)
 {
     struct net_policy p = QUICK;
-    struct store_env env = {NULL, &p};
+    struct store_env env = {.policy = &p};
     struct store *s = NULL;
     char url[64];
     p.split_bytes = 1 << 20;

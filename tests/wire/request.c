@@ -13,7 +13,7 @@ static struct store *open_url(struct net *net, const char *options, const char *
     char url[512];
     struct store *s = NULL;
     struct hr_error e = {0};
-    struct store_env env = {net, &quick};
+    struct store_env env = {.net = net, .policy = &quick};
     va_list args;
     va_start(args, format);
     vsnprintf(url, sizeof url, format, args);

@@ -2,10 +2,12 @@
  * (s3_mock.py). The store must end with the bytes, with "missing" where that is certain, or with
  * one error that says what to do; and never with a wrong one of these. */
 #include "base/mem.h"
+#include "store/shared.h"
+#include "wire/patience.h"
 #include "wire/wire.h"
 
 static struct server mock;
-static const struct net_policy quick = QUICK;
+static const struct net_policy quick = UNHURRIED;
 
 #define KEYS "\"key\": \"KEY\", \"secret\": \"secret/with+specials\""
 
@@ -98,6 +100,68 @@ static void the_region_is_learnt_from_every_kind_of_answer(void)
     expect_hello("moved-301", KEYS ", \"region\": \"eu-west-3\"", 1);
 }
 
+static void a_whole_object_is_held_against_its_checksum(void)
+{
+    expect_hello("flipped-once", KEYS, 2);
+    expect_hello("of-parts", KEYS, 1);
+    struct store *s = open_bucket("flipped", KEYS);
+    struct got g = read_all(s, "hello");
+    check_eq(g.r.rc, HR_EDATA);
+    check_has(g.r.error.text, "s3://flipped/hello: the bytes are not those of the object: crc32c");
+    free(g.data);
+    g = read_range(s, "hello", 2, 3); /* of which there is none */
+    check_eq(g.r.rc, 0);
+    free(g.data);
+    store_unref(s);
+}
+
+/* The mock is no metadata service either; but what it was asked is counted. */
+static void an_instance_is_asked_when_an_object_is_refused_not_a_listing(void)
+{
+    char url[64];
+    char *names;
+    size_t size;
+    struct hr_error e = {0};
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/_imds", mock.port);
+    setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", url, 1);
+    unsetenv("AWS_EC2_METADATA_DISABLED");
+    unsigned long before = requests_of("_imds");
+    struct store *s = open_bucket("unlisted", "");
+    check_eq(store_list(s, "", &names, &size, &e), HR_ESTORE);
+    check_has(e.text, "403 AccessDenied");
+    struct got g = read_all(s, "hello");
+    check_eq(g.r.rc, 0);
+    free(g.data);
+    store_unref(s);
+    check_eq(requests_of("_imds") - before, 0);
+    s = open_bucket("plain", "");
+    g = read_all(s, "hello");
+    check_eq(g.r.rc, HR_ESTORE);
+    check_has(g.r.error.text, "looked at: environment");
+    store_unref(s);
+    check(requests_of("_imds") > before);
+    setenv("AWS_EC2_METADATA_DISABLED", "true", 1);
+}
+
+static void a_region_is_learnt_once_for_all_stores(void)
+{
+    char url[64], options[512];
+    struct store_shared *shared = shared_new(NULL);
+    struct store_env env = {NULL, &quick, shared};
+    unsigned long before = requests_of("moved-301");
+    for (int i = 0; i < 10; i++) {
+        struct store *s = NULL;
+        snprintf(url, sizeof url, "s3://moved-301/p%d", i);
+        snprintf(options, sizeof options, "{\"endpoint_url\": \"http://127.0.0.1:%d\", " KEYS "}",
+                 mock.port);
+        check_eq(store_open_with(url, options, &env, &s, NULL), 0);
+        check_eq(read_all(s, "none").r.rc, STORE_MISSING);
+        store_unref(s);
+    }
+    check_eq(requests_of("moved-301") - before, 11);
+    shared_unref(shared);
+}
+
 static void regions_that_change_or_make_no_sense_are_errors(void)
 {
     ERROR("moved-loop", KEYS, "status 301 PermanentRedirect", "endpoint_url");
@@ -187,6 +251,7 @@ static void refusals_say_what_to_do(void)
           "secret key");
     ERROR("html", KEYS, "status 404", "endpoint_url");
     ERROR("cut404", KEYS, "status 404");
+    ERROR("proxy404", KEYS, "status 404", "not one of S3", "endpoint_url");
 }
 
 static void missing_is_a_positive_answer(void)
@@ -200,6 +265,10 @@ static void missing_is_a_positive_answer(void)
     }
     struct store *s = open_bucket("denied", KEYS ", \"missing_403\": true");
     check_eq(read_all(s, "k").r.rc, STORE_MISSING);
+    /* … but whether there is an archive cannot be told where nothing can be read. */
+    struct got g = read_all(s, "a/zarr.json");
+    check_eq(g.r.rc, HR_ESTORE);
+    check(g.r.denied && !strstr(g.r.error.text, "missing_403"));
     store_unref(s);
     /* A wrong key is not a missing chunk. */
     s = open_bucket("plain", "\"key\": \"KEY\", \"secret\": \"x\", \"missing_403\": true");
@@ -346,7 +415,7 @@ static void urls_follow_endpoint_and_style(void)
     struct store *s = open_bucket("echo/a=b c/", "\"anon\": true");
     char *head = head_of(s, "c/0");
     check(!strncmp(head, "GET /echo/a%3Db%20c/c/0 HTTP/1.1", 32));
-    check(!strstr(head, "Authorization") && !strstr(head, "x-amz-"));
+    check(!strstr(head, "Authorization") && !strstr(head, "x-amz-date"));
     check_str(store_url(s), "s3://echo/a=b c");
     free(head);
     store_unref(s);
@@ -390,6 +459,9 @@ int main(int argc, char **argv)
     if (argc < 2 || !server_start(&mock, argv[1]))
         return 77;
     RUN(signed_requests_are_answered);
+    RUN(a_whole_object_is_held_against_its_checksum);
+    RUN(an_instance_is_asked_when_an_object_is_refused_not_a_listing);
+    RUN(a_region_is_learnt_once_for_all_stores);
     RUN(the_region_is_learnt_from_every_kind_of_answer);
     RUN(regions_that_change_or_make_no_sense_are_errors);
     RUN(a_wrong_clock_is_corrected_once);

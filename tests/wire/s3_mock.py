@@ -7,7 +7,7 @@ is "new", with OLD it is "old". The region is us-east-1 unless the bucket's name
 
     plain         honest; so are all buckets once they have had their way
     echo          the request's head comes back as the body
-    public        anonymous requests only: signed ones get 403
+    public        anonymous requests only: signed ones get 403     unlisted       likewise, and no listings
     moved-301     is in eu-west-3: 301 with x-amz-bucket-region     moved-400   400 AuthorizationHeaderMalformed, <Region>
     moved-403     403 with the header                              moved-host  301 whose <Endpoint> alone tells
     moved-307     307 whose Location alone tells                   moved-head  301 that tells nothing but to a HEAD
@@ -18,15 +18,18 @@ is "new", with OLD it is "old". The region is us-east-1 unless the bucket's name
     expires       the same from its second request on
     throttle      503 SlowDown twice, then honest                  slow-400    400 RequestTimeout twice
     broken        500 InternalError twice                          gone        404 NoSuchBucket
-    html          404 with a page of HTML                          empty404    404 without a body
+    html          404 with a page of HTML                          empty404    404 without a body; proxy404: nor a sign of S3
     cut404        404 whose XML is cut
     list-cut      a listing whose XML is cut                       list-error  <Error> with status 200
     list-endless  the same continuation token for ever             list-html   a page of HTML with status 200
     list-bytes    names that XML cannot hold, two pages
+    flipped       bodies that are not those of their checksums     flipped-once   the first of them
+    of-parts      a checksum of the checksums of parts
 
 /_count/BUCKET: how many requests it has had.
 """
 
+import base64
 import datetime
 import email.utils
 import hashlib
@@ -45,6 +48,16 @@ counts: dict[str, int] = {}
 
 def hash_hmac(key, text):
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+def crc32c(data):
+    """As stores write it: four bytes, the highest first, in Base64."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return base64.b64encode((crc ^ 0xFFFFFFFF).to_bytes(4, "big")).decode()
 
 
 def strict(text, safe=""):
@@ -152,9 +165,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(301, "PermanentRedirect", {"x-amz-bucket-region": f"eu-west-{nth + 10}"})
         if b == "moved-evil":
             raise Refused(301, "PermanentRedirect", {"x-amz-bucket-region": "evil.example/x"})
-        if b == "public" and scope:
+        if b in ("public", "unlisted") and scope:
             raise Refused(403, "AccessDenied")
-        if b not in ("public", "echo") and not scope:
+        if b == "unlisted" and "list-type=2" in self.path:
+            raise Refused(403, "AccessDenied")
+        if b not in ("public", "unlisted", "echo") and not scope:
             raise Refused(403, "AccessDenied")
         if b == "payer" and self.headers.get("x-amz-request-payer") != "requester":
             raise Refused(403, "AccessDenied")
@@ -205,13 +220,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(200, self.listing())
         if self.bucket == "html":
             return self.reply(404, "<html><body>Not found</body></html>")
-        if self.bucket == "empty404":
-            return self.reply(404, "")
+        if self.bucket in ("empty404", "proxy404"):
+            return self.reply(404, "", {"x-amz-request-id": "R1"} if self.bucket == "empty404" else ())
         if self.bucket == "cut404":
             return self.reply(404, "<Error><Code>NoSuchKey</Co")
         if not key.split("/")[-1].startswith("hello"):
             raise Refused(404, "NoSuchKey")
-        return self.reply(200, "hello from " + self.bucket, {"ETag": '"1"'})
+        body, fields = b"hello from " + self.bucket.encode(), {"ETag": '"1"'}
+        if self.headers.get("x-amz-checksum-mode") == "ENABLED" and self.bucket != "plain":
+            parts = self.bucket == "of-parts"
+            fields["x-amz-checksum-crc32c"] = crc32c(body) + ("-3" if parts else "")
+            fields["x-amz-checksum-type"] = "COMPOSITE" if parts else "FULL_OBJECT"
+        if self.bucket == "flipped" or (self.bucket == "flipped-once" and nth == 1):
+            body = body[:-1] + b"?"
+        return self.reply(200, body, fields)
 
     def do_GET(self):
         _, self.bucket, *rest = urllib.parse.unquote(self.path.partition("?")[0]).split("/", 2)
@@ -225,7 +247,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             text = f"<?xml version='1.0' encoding='UTF-8'?>\n<Error><Code>{r.code}</Code><Message>m</Message>{r.extra}</Error>"
             self.reply(r.status, text, r.fields)
 
-    do_HEAD = do_GET
+    do_HEAD = do_PUT = do_GET
 
 
 class Server(http.server.ThreadingHTTPServer):

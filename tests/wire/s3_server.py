@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import sys
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import rgw
@@ -118,17 +119,35 @@ class Rgw(Server):
                     }
                 ],
             }
-            allow = {
-                "Version": "2012-10-17",
-                "Statement": [{"Effect": "Allow", "Action": ["s3:*"], "Resource": "arn:aws:s3:::*"}],
-            }
             name = ("--role-name=short",)
             self.gateway.admin("caps", "add", "--uid=test", "--caps=roles=*")
             self.gateway.admin("role", "create", *name, "--path=/", f"--assume-role-policy-doc={json.dumps(trust)}")
-            self.gateway.admin("role-policy", "put", *name, "--policy-name=p", f"--policy-doc={json.dumps(allow)}")
+            self.allow_all("short")
             self.sts = client("sts", self.port, ID, SECRET)
         c = self.sts.assume_role(RoleArn=ROLE, RoleSessionName="test", DurationSeconds=int(seconds))["Credentials"]
         return f"{c['AccessKeyId']} {c['SecretAccessKey']} {c['SessionToken']}"
+
+    def web_role(self, issuer, audience, thumbprint):
+        """A role for who has a token of the issuer; its ARN."""
+        self.gateway.admin("caps", "add", "--uid=test", "--caps=oidc-provider=*;roles=*")
+        iam = client("iam", self.port, ID, SECRET)
+        iam.create_open_id_connect_provider(Url=issuer, ClientIDList=[audience], ThumbprintList=[thumbprint])
+        name = issuer.split("://")[1]
+        trust = {
+            "Effect": "Allow",
+            "Principal": {"Federated": [f"arn:aws:iam:::oidc-provider/{name}"]},
+            "Action": ["sts:AssumeRoleWithWebIdentity"],
+            "Condition": {"StringEquals": {f"{name}:app_id": audience}},
+        }
+        document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        self.gateway.admin("role", "create", "--role-name=web", "--path=/", f"--assume-role-policy-doc={document}")
+        self.allow_all("web")
+        return "arn:aws:iam:::role/web"
+
+    def allow_all(self, role):
+        allow = {"Effect": "Allow", "Action": ["s3:*"], "Resource": "arn:aws:s3:::*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        self.gateway.admin("role-policy", "put", f"--role-name={role}", "--policy-name=p", f"--policy-doc={document}")
 
     def throttle(self, most):
         self.gateway.throttle(int(most))
@@ -144,7 +163,6 @@ class Moto(Server):
     def start(self):
         os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "10000"
         import logging
-        import urllib.request
 
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         from moto.server import ThreadedMotoServer
@@ -154,14 +172,23 @@ class Moto(Server):
         self.server.start()
         iam = client("iam", self.port, "any", "any")
         iam.create_user(UserName="test")
-        allow = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
-        iam.put_user_policy(UserName="test", PolicyName="p", PolicyDocument=json.dumps(allow))
+        allow = {"Effect": "Allow", "Action": ["s3:*", "sts:*"], "Resource": "*"}
+        document = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        user = iam.get_user(UserName="test")["User"]["Arn"]
+        trust = {"Effect": "Allow", "Principal": {"AWS": user}, "Action": "sts:AssumeRole"}
+        trust = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        iam.put_user_policy(UserName="test", PolicyName="p", PolicyDocument=document)
+        self.role = iam.create_role(RoleName="reader", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+        iam.put_role_policy(RoleName="reader", PolicyName="p", PolicyDocument=document)
         made = iam.create_access_key(UserName="test")["AccessKey"]
         self.key, self.secret = made["AccessKeyId"], made["SecretAccessKey"]
         self.s3 = client("s3", self.port, self.key, self.secret)
         self.make_buckets()
-        url = f"http://127.0.0.1:{self.port}/moto-api/reset-auth"
-        urllib.request.urlopen(urllib.request.Request(url, b"0", {"Content-Type": "text/plain"}))
+        self.check_signatures(True)
+
+    def check_signatures(self, wanted):
+        url, count = f"http://127.0.0.1:{self.port}/moto-api/reset-auth", b"0" if wanted else b"1000000"
+        urllib.request.urlopen(urllib.request.Request(url, count, {"Content-Type": "text/plain"}))
 
     def stop(self):
         self.server.stop()

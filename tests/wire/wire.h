@@ -82,6 +82,7 @@ static inline void *got_room(void *arg, uint64_t size)
     struct got *g = arg;
     g->asked++;
     g->room = size;
+    free(g->data); /* of an answer that did not last */
     g->data = malloc(size + 1);
     return g->data;
 }

@@ -45,8 +45,10 @@ static void a_long_context_leaves_room_for_the_cause(void)
     name[sizeof(name) - 1] = 0;
     error_set(&e, HR_EDATA, "decoded 3 bytes, expected 4");
     error_context(&e, HR_EDATA, "%s", name);
-    check_has(e.text, "k: decoded 3 bytes, expected 4");
+    check_has(e.text, "k\xE2\x80\xA6: decoded 3 bytes, expected 4");
 }
+
+#define ELLIPSIS "\xE2\x80\xA6"
 
 static void a_cut_text_ends_on_a_character(void)
 {
@@ -60,8 +62,27 @@ static void a_cut_text_ends_on_a_character(void)
         size_t n = strlen(e.text);
         check(n >= 508 && n <= 511);
         check_eq((n - (size_t)lead) % 3, 0);
-        check(!memcmp(e.text + n - 3, "\xE2\x82\xAC", 3));
+        check(!memcmp(e.text + n - 6, "\xE2\x82\xAC" ELLIPSIS, 6));
     }
+}
+
+static void a_cut_text_ends_with_a_whole_word(void)
+{
+    struct hr_error e;
+    char text[900] = "";
+    for (size_t n = 0; n < 880; n += 11)
+        memcpy(text + n, "some words ", 12);
+    error_set(&e, HR_EDATA, "%s", text);
+    size_t n = strlen(e.text);
+    check(n > 480 && n <= 511);
+    check_has(e.text + n - 9, " " ELLIPSIS);
+    check(!strcmp(e.text + n - 9, "words " ELLIPSIS) || !strcmp(e.text + n - 8, "some " ELLIPSIS));
+    text[511] = 0; /* what just fits is not cut */
+    error_set(&e, HR_EDATA, "%s", text);
+    check_str(e.text, text);
+    error_context(&e, HR_EDATA, "chunk t2m/c/1");
+    check_has(e.text, "chunk t2m/c/1: some words");
+    check_has(e.text + strlen(e.text) - 4, ELLIPSIS);
 }
 
 static void bytes_that_are_not_utf8_become_question_marks(void)
@@ -98,14 +119,25 @@ static void try_forwards_only_failures(void)
     check_eq(forward(3), 5);
 }
 
+static void a_text_is_one_line(void)
+{
+    struct hr_error e = {0};
+    error_set(&e, HR_ESTORE, "key \"%s\"", "a\nb\tc\x1b[31m\x7f\r");
+    check_str(e.text, "key \"a?b?c?[31m??\"");
+    error_context(&e, HR_ESTORE, "%s", "x\ny");
+    check_str(e.text, "x?y: key \"a?b?c?[31m??\"");
+}
+
 int main(void)
 {
+    RUN(a_text_is_one_line);
     RUN(a_set_error_holds_code_and_text);
     RUN(a_null_error_is_allowed);
     RUN(context_goes_before_the_text_and_keeps_the_rest);
     RUN(the_old_text_may_be_an_argument);
     RUN(a_long_context_leaves_room_for_the_cause);
     RUN(a_cut_text_ends_on_a_character);
+    RUN(a_cut_text_ends_with_a_whole_word);
     RUN(bytes_that_are_not_utf8_become_question_marks);
     RUN(bytes_read_as_a_person_would);
     RUN(try_forwards_only_failures);

@@ -352,6 +352,75 @@ static void without_listing_images_are_found_by_their_metadata(void)
     reader_free(r);
 }
 
+/* What xarray writes: an array names its dimensions and, in CF's attributes, others. */
+static void without_listing_arrays_lead_to_their_coordinates(void)
+{
+    struct fake f =
+        FAKE({"zarr.json", V3_GROUP},
+             {"t2m/zarr.json",
+              V3_ARRAY_WITH("[4, 2]", "\"int32\"", "[2, 2]", V3_KEYS, "0", V3_BYTES,
+                            ", \"dimension_names\": [\"valid\", \"../x\"], \"attributes\": "
+                            "{\"coordinates\": \"lead  where\", \"grid_mapping\": \"crs\"}")},
+             {"valid/zarr.json", V3_ARRAY_WITH("[4]", "\"int32\"", "[4]", V3_KEYS, "0", V3_BYTES,
+                                               ", \"attributes\": {\"bounds\": \"valid_bounds\"}")},
+             {"valid_bounds/zarr.json", V3_ARRAY("[4, 2]", "[4, 2]")},
+             {"lead/zarr.json", V3_ARRAY("[4]", "[4]")}, {"crs/.zarray", V2_ARRAY("[1]", "[1]")},
+             {"hidden/zarr.json", V3_ARRAY("[4]", "[4]")});
+    f.cannot_list = true;
+    struct reader *r = fake_open(&f, &e);
+    if (!check(r != NULL))
+        return;
+    check_eq(fake_want(&f, r, "t2m", &e), READER_READY);
+    f.requests = 0;
+    check_eq(fake_walk(&f, r, &e), READER_READY);
+    check(reader_find(r, "valid") && reader_find(r, "valid_bounds") && reader_find(r, "lead"));
+    check_eq(count_arrays(r), 4);
+    check_eq(f.requests, 6); /* the listing, one a name: what is not there is asked for once */
+    check(!reader_complete(r));
+    reader_free(r);
+}
+
+static void without_listing_usual_names_are_tried(void)
+{
+    struct fake f = FAKE({".zgroup", V2_GROUP}, {"time/.zarray", V2_ARRAY("[4]", "[4]")},
+                         {"x/zarr.json", V3_ARRAY("[4]", "[4]")},
+                         {"time/.zattrs", "{\"_ARRAY_DIMENSIONS\": [\"time\"]}"});
+    f.cannot_list = true;
+    struct reader *r = fake_open(&f, &e);
+    if (!check(r != NULL))
+        return;
+    f.requests = 0;
+    check_eq(fake_walk(&f, r, &e), READER_READY);
+    check_eq(count_arrays(r), 1);
+    check(reader_find(r, "time") != NULL);
+    check(f.requests < 20);
+    reader_free(r);
+}
+
+static void without_listing_cells_are_found_by_their_encoding(void)
+{
+    struct fake f = FAKE(
+        {".zgroup", V2_GROUP}, {".zattrs", "{\"encoding-type\": \"anndata\"}"},
+        {"X/.zgroup", V2_GROUP},
+        {"X/.zattrs", "{\"encoding-type\": \"csr_matrix\", \"shape\": [2, 2]}"},
+        {"X/data/.zarray", V2_ARRAY("[4]", "[4]")}, {"X/indices/.zarray", V2_ARRAY("[4]", "[4]")},
+        {"X/indptr/.zarray", V2_ARRAY("[3]", "[3]")}, {"obs/.zgroup", V2_GROUP},
+        {"obs/.zattrs", "{\"encoding-type\": \"dataframe\", \"_index\": \"_index\", "
+                        "\"column-order\": [\"type\"]}"},
+        {"obs/_index/.zarray", V2_ARRAY("[2]", "[2]")}, {"obs/type/.zgroup", V2_GROUP},
+        {"obs/type/.zattrs", "{\"encoding-type\": \"categorical\"}"},
+        {"obs/type/codes/.zarray", V2_ARRAY("[2]", "[2]")});
+    f.cannot_list = true;
+    struct reader *r = fake_open(&f, &e);
+    if (!check(r != NULL))
+        return;
+    check_eq(fake_walk(&f, r, &e), READER_READY);
+    check_eq(count_arrays(r), 5);
+    check(reader_find(r, "X/indptr") && reader_find(r, "obs/_index") &&
+          reader_find(r, "obs/type/codes"));
+    reader_free(r);
+}
+
 static void groups_without_end_are_an_error(void)
 {
     static char key[70 * 2 + 20], *at = key;
@@ -441,6 +510,9 @@ int main(void)
     RUN(too_much_metadata_is_refused_by_size_and_by_depth);
     RUN(paths_that_leave_the_archive_are_refused);
     RUN(without_listing_images_are_found_by_their_metadata);
+    RUN(without_listing_arrays_lead_to_their_coordinates);
+    RUN(without_listing_usual_names_are_tried);
+    RUN(without_listing_cells_are_found_by_their_encoding);
     RUN(groups_without_end_are_an_error);
     RUN(unknown_members_are_refused_unless_they_may_be_ignored);
     RUN(running_out_of_memory_anywhere_is_an_ordinary_error);

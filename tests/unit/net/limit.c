@@ -2,7 +2,8 @@
 
 #include "t.h"
 
-#define MS 1000000ull
+#define MS   1000000ull
+#define SLOW (30 * MS)
 
 static void the_limit_halves_once_per_overload_and_grows_back(void)
 {
@@ -36,15 +37,16 @@ static void the_first_burst_is_gentle_and_doubles_with_the_answers(void)
     limit_init(&l, 64, 256, 4);
     check_eq(limit_allowed(&l), 4);
     for (int i = 0; i < 100; i++)
-        limit_answered(&l, false); /* one after the other: nothing is known of many at once */
+        limit_answered(&l, false, SLOW,
+                       1); /* one after the other: nothing is known of many at once */
     check_eq(limit_allowed(&l), 4);
     for (uint32_t round = 4; round < 64; round *= 2) {
         check_eq(limit_allowed(&l), round);
         for (uint32_t i = 0; i < round; i++)
-            limit_answered(&l, true);
+            limit_answered(&l, true, SLOW, 1);
     }
     for (int i = 0; i < 1000; i++)
-        limit_answered(&l, true);
+        limit_answered(&l, true, SLOW, 1);
     check_eq(limit_allowed(&l), 64);
     limit_init(&l, 64, 256, 4);
     check(limit_throttled(&l, 10, 100)); /* of what was under way */
@@ -84,6 +86,26 @@ static void it_doubles_while_that_brings_more(void)
     round_of(&l, &now, 80);
     check_eq(round_of(&l, &now, 25), 256);
     check_eq(round_of(&l, &now, 25), 256);
+    check_eq(round_of(&l, &now, 50), 128); /* not the last */
+}
+
+static uint32_t after_answers(uint32_t start, uint64_t first_byte_ns, uint64_t bytes)
+{
+    struct limit l;
+    limit_init(&l, start, start > 200 ? start : 256, 4);
+    for (int i = 0; i < 1000; i++)
+        limit_answered(&l, true, first_byte_ns, bytes);
+    return limit_allowed(&l);
+}
+
+static void the_first_answers_tell_where_to_start(void)
+{
+    check_eq(after_answers(64, 30 * MS, 65536), 64);
+    check_eq(after_answers(64, 30 * MS, 1 << 20), 32); /* large ones fill any way sooner */
+    check_eq(after_answers(64, 30 * MS, 8 << 20), 16);
+    check_eq(after_answers(64, MS, 65536), 16); /* they come at once */
+    check_eq(after_answers(8, MS, 8 << 20), 8);
+    check_eq(after_answers(256, MS, 8 << 20), 256); /* told */
 }
 
 static void it_goes_back_where_that_brings_nothing(void)
@@ -96,7 +118,15 @@ static void it_goes_back_where_that_brings_nothing(void)
     check_eq(round_of(&l, &now, 20), 128);
     round_of(&l, &now, 40);
     check_eq(round_of(&l, &now, 38), 64);
-    check_eq(round_of(&l, &now, 20), 65); /* slowly from now on */
+    for (int i = 0; i < 400; i++)
+        check_eq(round_of(&l, &now, 20), 64);
+    uint32_t most = 0;
+    for (int i = 0; i < 400; i++) { /* ten seconds later it is tried again */
+        round_of(&l, &now, 20 * l.now / 64);
+        most = l.now > most ? l.now : most;
+    }
+    check_eq(most, 128);
+    check_eq(l.now, 64);
     limit_init(&l, 64, 256, 4);
     limit_far(&l);
     check(limit_throttled(&l, 1, 2));
@@ -110,6 +140,7 @@ int main(void)
     RUN(the_limit_halves_once_per_overload_and_grows_back);
     RUN(the_first_burst_is_gentle_and_doubles_with_the_answers);
     RUN(it_doubles_while_that_brings_more);
+    RUN(the_first_answers_tell_where_to_start);
     RUN(it_goes_back_where_that_brings_nothing);
     return t_done();
 }

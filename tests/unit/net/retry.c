@@ -78,10 +78,25 @@ static void a_stale_connection_costs_nothing_three_times(void)
     check_eq(r.failures, 1);
 }
 
-static void wrong_replies_get_one_more_try(void)
+static void wrong_replies_get_five_more_tries(void)
+{
+    struct retry r = {0};
+    for (int i = 0; i < 5; i++) {
+        check(retry_wrong_left(&r, &policy));
+        check(next(&r, CAUSE_WRONG, -1, 1, 0).again);
+    }
+    check(!retry_wrong_left(&r, &policy));
+    check(!next(&r, CAUSE_WRONG, -1, 1, 0).again);
+}
+
+static void only_wrong_replies_in_a_row_count(void)
 {
     struct retry r = {0};
     check(next(&r, CAUSE_WRONG, -1, 1, 0).again);
+    check(next(&r, CAUSE_CUT, -1, 1, 0).again);
+    for (int i = 0; i < 5; i++)
+        check(next(&r, CAUSE_WRONG, -1, 1, 0).again);
+    check(next(&r, CAUSE_STALE, -1, 1, 0).again); /* says nothing */
     check(!next(&r, CAUSE_WRONG, -1, 1, 0).again);
 }
 
@@ -138,7 +153,8 @@ int main(void)
     RUN(the_total_time_is_bounded);
     RUN(retry_after_is_a_capped_floor);
     RUN(a_stale_connection_costs_nothing_three_times);
-    RUN(wrong_replies_get_one_more_try);
+    RUN(wrong_replies_get_five_more_tries);
+    RUN(only_wrong_replies_in_a_row_count);
     RUN(a_host_that_never_answered_is_tried_three_times_more);
     RUN(the_bucket_bounds_a_storm_and_delays_instead_of_failing);
     RUN(only_temporary_statuses_are_tried_again);

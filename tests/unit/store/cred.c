@@ -66,7 +66,7 @@ static void keep_log(void *arg, int level, const char *text)
     snprintf(((struct script *)arg)->log, sizeof((struct script *)arg)->log, "%s", text);
 }
 
-static struct cred *start(struct script *s, bool anonymous)
+static struct cred *begin(struct script *s, bool anonymous, size_t n_late)
 {
     static const struct cred_provider chain[] = {{"nothing at all", nothing}, {"script", fetch}};
     struct cred_config c = {.chain = chain,
@@ -78,9 +78,20 @@ static struct cred *start(struct script *s, bool anonymous)
                             .ready_arg = s,
                             .what = "s3://bucket",
                             .anonymous = anonymous,
+                            .n_late = n_late,
                             .log = keep_log,
                             .log_arg = s};
     return cred_new(&c, NULL);
+}
+
+static struct cred *start(struct script *s, bool anonymous)
+{
+    return begin(s, anonymous, 0);
+}
+
+static struct cred *start_late(struct script *s)
+{
+    return begin(s, true, 1);
 }
 
 /* As a request does: until there is one, or an error. */
@@ -238,6 +249,93 @@ static void or_it_is_anonymous_and_says_so(void)
     end(c, &s);
 }
 
+/* The profile's file is moved away, the machine's service is silent: no reason to go on unsigned. */
+static void once_somebody_never_nobody(void)
+{
+    struct script s = {.configured = 1, .life_s = 3};
+    struct cred *c = start(&s, true);
+    struct cred_use use;
+    struct hr_error e = {0};
+    check_eq(get(c, &use, NULL), 0);
+    time_t until = use.value->until;
+    cred_done(&use);
+    atomic_store(&s.configured, 0);
+    int rc = 0;
+    while ((rc = cred_get(c, &use, &e)) == 0 && time(NULL) < until + 5) {
+        check_str(use.value->id ? use.value->id : "nobody", "id1");
+        cred_done(&use);
+        usleep(2000);
+    }
+    check(s.asked >= 2); /* ahead of its end, in vain */
+    check(time(NULL) + 1 >= until);
+    rc = rc == NET_WAIT ? get(c, &use, &e) : rc;
+    check_eq(rc, HR_ESTORE);
+    check_str(e.text, "s3://bucket: the credentials cannot be renewed: they are no longer where "
+                      "they were found; looked at: nothing at all; script (X_KEY is not set)");
+    check(!cred_tried(c));
+    check_str(s.log, "");
+    atomic_store(&s.configured, 1); /* there again */
+    for (int i = 0; i < 100 && (rc = get(c, &use, &e)) < 0; i++)
+        usleep(100000);
+    check_eq(rc, 0);
+    cred_done(&use);
+    end(c, &s);
+}
+
+/* A machine's metadata service, which is slow to say that it is not there. */
+static void late_providers_are_asked_once_the_anonymous_are_refused(void)
+{
+    struct script s = {.configured = 1};
+    struct cred *c = start_late(&s);
+    struct cred_use use;
+    check_eq(get(c, &use, NULL), 0);
+    check(!use.value->id);
+    check_eq(s.asked, 0);
+    check(!cred_tried(c));
+    check_has(s.log, "unsigned unless they are refused (looked at: nothing at all)");
+    uint64_t first = use.generation;
+    cred_done(&use);
+    check(!cred_refused(c, first));
+    check(!cred_denied(c, first + 1));
+    check(cred_denied(c, first));
+    check(cred_denied(c, first)); /* others that were under way */
+    check_eq(get(c, &use, NULL), 0);
+    check_str(use.value->id ? use.value->id : "nobody", "id1");
+    check(cred_denied(c, first)); /* late in coming back */
+    check(!cred_denied(c, use.generation));
+    cred_done(&use);
+    check_eq(get(c, &use, NULL), 0);
+    check_eq(s.asked, 1);
+    cred_done(&use);
+    end(c, &s);
+}
+
+static void if_they_have_none_either_it_is_anonymous_for_good(void)
+{
+    struct script s = {0};
+    struct cred *c = start_late(&s);
+    struct cred_use use;
+    check_eq(get(c, &use, NULL), 0);
+    uint64_t first = use.generation;
+    cred_done(&use);
+    check(cred_denied(c, first));
+    check_eq(get(c, &use, NULL), 0);
+    check(!use.value->id && use.generation != first);
+    check(!cred_denied(c, use.generation));
+    check_str(cred_tried(c), "nothing at all; script (X_KEY is not set)");
+    cred_done(&use);
+    end(c, &s);
+    struct script broken = {.fail = HR_ESTORE};
+    struct hr_error e = {0};
+    c = start_late(&broken);
+    check_eq(get(c, &use, NULL), 0);
+    check(cred_denied(c, use.generation));
+    cred_done(&use);
+    check_eq(get(c, &use, &e), HR_ESTORE);
+    check_has(e.text, "credentials from script: the service is down");
+    end(c, &broken);
+}
+
 static void closing_stops_a_fetch_and_leaves_what_is_in_use(void)
 {
     struct script s = {.configured = 1, .takes_ms = 60000};
@@ -337,6 +435,9 @@ int main(void)
     RUN(an_expired_one_is_an_error_not_a_loop);
     RUN(without_any_the_error_lists_who_was_asked);
     RUN(or_it_is_anonymous_and_says_so);
+    RUN(late_providers_are_asked_once_the_anonymous_are_refused);
+    RUN(if_they_have_none_either_it_is_anonymous_for_good);
+    RUN(once_somebody_never_nobody);
     RUN(closing_stops_a_fetch_and_leaves_what_is_in_use);
     RUN(a_crowd_sees_whole_values_and_one_fetch_at_a_time);
     RUN(closing_at_any_moment_is_safe);

@@ -150,6 +150,15 @@ static void no_memory_is_an_error(void)
     check_eq(mem_live(), 0);
 }
 
+static void a_bucket_in_the_endpoint_is_seen(void)
+{
+    check(s3_endpoint_names("http://h:9000/data", "data"));
+    check(s3_endpoint_names("https://h/x/data/", "data"));
+    check(!s3_endpoint_names("http://data", "data"));
+    check(!s3_endpoint_names("http://h/mydata", "data"));
+    check(!s3_endpoint_names("data", "data"));
+}
+
 int main(void)
 {
     RUN(amazon_s_own_endpoints);
@@ -159,5 +168,6 @@ int main(void)
     RUN(names_that_cannot_be_buckets);
     RUN(regions_in_host_names);
     RUN(no_memory_is_an_error);
+    RUN(a_bucket_in_the_endpoint_is_seen);
     return t_done();
 }
