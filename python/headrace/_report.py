@@ -277,7 +277,7 @@ def _memory_words(m: dict[str, Any]) -> str:
 
 def _store_words(store: dict[str, Any]) -> str:
     if "summary" in store:  # of a network
-        return store["summary"] + (f"; {count(store['missing'])} missing" if store["missing"] else "")
+        return str(store["summary"]) + (f"; {count(store['missing'])} missing" if store["missing"] else "")
     words = f"{plural(store['requests'], 'request')}, {size(store['bytes'])}; {count(store['missing'])} missing"
     return words + f", {count(store['failed'])} failed"
 

@@ -29,8 +29,7 @@ def source_of(store: Any) -> Any:
         from headrace._errors import UnsupportedError
 
         raise UnsupportedError(
-            "an xarray object is no archive: give the path or URL that it was opened from, "
-            'as in hr.open("era5.zarr")'
+            'an xarray object is no archive: give the path or URL that it was opened from, as in hr.open("era5.zarr")'
         )
     if isinstance(store, Mapping):
         return FsspecSource(store) if hasattr(store, "fs") and hasattr(store, "root") else MappingSource(store)

@@ -84,12 +84,11 @@ static uint64_t backoff_ms(const struct net_policy *p, uint32_t failures, uint64
     return most ? random % (most + 1) : 0;
 }
 
-/* Retries of a server that has never answered anything: it may not be one. */
+/* Retries of a server that has never answered anything: it may not be one. One that takes connections and drops them may be
+ * overloaded. */
 static uint32_t unanswered_max(enum cause c)
 {
-    return c == CAUSE_FIRST_BYTE                    ? SILENT_MAX
-           : c == CAUSE_CONNECT || c == CAUSE_RESET ? UNANSWERED_MAX
-                                                    : UINT32_MAX;
+    return c == CAUSE_FIRST_BYTE ? SILENT_MAX : c == CAUSE_CONNECT ? UNANSWERED_MAX : UINT32_MAX;
 }
 
 struct retry_decision retry_next(struct retry *r, const struct net_policy *p, enum cause c,

@@ -10,7 +10,8 @@
 
 #define BLOCK      64 /* of SHA-256 */
 #define SMALL      1024
-#define LEAST_BITS 2048 /* RFC 7518 §3.3 */
+#define LEAST_BITS 2048        /* RFC 7518 §3.3 */
+#define NO_ATEXIT  0x00080000u /* OPENSSL_INIT_NO_ATEXIT */
 
 static const struct {
     const char *name;
@@ -40,6 +41,17 @@ static void *open_library(void)
     return NULL;
 }
 
+/* Ahead of the first use, where it is the first: libcrypto's clean-up at exit would take the locks
+ * from under detached threads that are just ending. */
+static void stay_at_exit(void *library)
+{
+    int (*init)(uint64_t, const void *) = NULL;
+    void *f = dlsym(library, "OPENSSL_init_crypto");
+    memcpy(&init, &f, sizeof f);
+    if (init)
+        init(NO_ATEXIT, NULL);
+}
+
 int crypto_load(struct crypto *c, struct hr_error *e)
 {
     *c = (struct crypto){.handle = open_library()};
@@ -47,6 +59,7 @@ int crypto_load(struct crypto *c, struct hr_error *e)
         return error_set(e, HR_EUNSUPPORTED,
                          "signed requests need libcrypto, and libcrypto.so.3 was not found; "
                          "install OpenSSL (Debian, Ubuntu: libssl3; Fedora: openssl-libs)");
+    stay_at_exit(c->handle);
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *f = dlsym(c->handle, functions[i].name);
         if (!f) {

@@ -213,11 +213,11 @@ static bool is_of_s3(const struct answer *a)
 
 static const char *denied_hint(struct s3_store *s, const struct answer *a)
 {
-    if (!is_of_s3(a))
-        return "the answer is not one of S3; check endpoint_url and proxies";
     const char *hint = !a->mark.generation || cred_tried(s->cred) ? anonymous_hint(s) : NULL;
     if (hint)
         return hint;
+    if (!is_of_s3(a))
+        return "the answer is not one of S3; check endpoint_url and proxies";
     if (remote_is_document(a->reply->key))
         return "the keys are wrong here, or lack s3:GetObject, or there is nothing and they lack "
                "s3:ListBucket; for public data try anon";

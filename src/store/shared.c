@@ -34,8 +34,8 @@ struct store_shared {
     struct {
         pthread_mutex_t lock;
         pthread_cond_t answered;
-        LIST_HEAD(, machine) machines; /* they stay: there are as many as services */
-        LIST_HEAD(, fact) facts;
+        LIST_HEAD(machines, machine) machines; /* they stay: there are as many as services */
+        LIST_HEAD(facts, fact) facts;
         unsigned n_facts;
     } synced;
 };
