@@ -20,9 +20,11 @@ help:
 system: $(VENV)/.system
 $(VENV)/.system: tools/packages.txt
 $(VENV)/.servers: tools/packages-servers.txt
+$(VENV)/.servers: MISSING = echo "not all of $< could be installed: their tests are skipped by name"
+$(VENV)/.system: MISSING = false
 $(VENV)/.system $(VENV)/.servers:
 	@missing=$$(for p in $$(grep -v '^#' $<); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
-	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
+	if [ -n "$$missing" ]; then { $(SUDO) apt-get update -q && $(SUDO) apt-get install -y -q --no-install-recommends $$missing; } || $(MISSING); fi
 	@mkdir -p $(VENV) && touch $@
 
 $(VENV)/.tools: $(VENV)/.system pyproject.toml
@@ -37,7 +39,7 @@ $(VENV)/.demo: $(VENV)/.tools
 	@touch $@
 $(VENV)/.test: $(VENV)/.demo $(VENV)/.servers
 	$(VENV)/bin/pip install -q 'pytest>=8' 'hypothesis>=6.100' 'xarray>=2024.10' cftime dask 'mypy>=1.10' 'ruff>=0.6' ml_dtypes 'fsspec>=2024.10' 'obstore>=0.8' \
-	    'icechunk>=1' 'virtualizarr>=2' aiohttp 'moto[server]>=5' 'azure-storage-blob>=12.19' 'google-auth[requests]>=2.30' gcp-storage-emulator 'numcodecs' 'torch==2.13.0' torchdata jax
+	    'icechunk>=1' 'virtualizarr>=2' aiohttp 'moto[server]>=5.2.5' 'azure-storage-blob>=12.19' 'google-auth[requests]>=2.30' gcp-storage-emulator 'numcodecs' 'torch==2.13.0' torchdata jax
 	@touch $@
 
 demo: $(VENV)/.demo install

@@ -81,14 +81,14 @@ def asan() -> tuple[int, int, int]:
         "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=0",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1", "HEADRACE_TEST_SHORT": "1",
     }  # fmt: skip
-    return meson_tests("asan", options, env, ["--timeout-multiplier", "4"])
+    return meson_tests("asan", options, env, ["--timeout-multiplier", "4", "--no-suite", "peers"])
 
 
 def tsan() -> tuple[int, int, int]:
     """What has threads, under ThreadSanitizer."""
     options = ["-Db_sanitize=thread", "-Dbuildtype=debugoptimized", "-Db_lundef=false"]
     env = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1", "HEADRACE_TEST_SHORT": "1"}
-    return meson_tests("tsan", options, env, ["--timeout-multiplier", "6", *THREADED])
+    return meson_tests("tsan", options, env, ["--timeout-multiplier", "6", "--no-suite", "peers", *THREADED])
 
 
 def exports() -> tuple[int, int, int]:
