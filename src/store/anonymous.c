@@ -6,9 +6,10 @@
 #include "base/buf.h"
 #include "base/mem.h"
 
-const char *anonymous_text(_Atomic(const char *) *made, struct cred *cred, const char *closed)
+const char *anonymous_text(struct anonymous *made, struct cred *cred, const char *closed)
 {
-    const char *text = atomic_load(made), *tried = cred ? cred_tried(cred) : NULL, *none = NULL;
+    const char *text = atomic_load(&made->text), *tried = cred ? cred_tried(cred) : NULL,
+               *none = NULL;
     if (text || (cred && !tried))
         return text;
     struct buf b;
@@ -22,9 +23,14 @@ const char *anonymous_text(_Atomic(const char *) *made, struct cred *cred, const
                    closed);
     text = buf_take(&b);
     buf_dispose(&b);
-    if (text && !atomic_compare_exchange_strong(made, &none, text)) {
+    if (text && !atomic_compare_exchange_strong(&made->text, &none, text)) {
         mem_free((char *)text);
         text = none;
     }
     return text;
+}
+
+void anonymous_dispose(struct anonymous *made)
+{
+    mem_free((char *)atomic_load(&made->text));
 }

@@ -11,7 +11,6 @@
 
 #include "base/mem.h"
 #include "net/url.h"
-#include "store/anonymous.h"
 #include "store/azure.h"
 #include "store/xml.h"
 
@@ -168,7 +167,7 @@ static bool sas_has_ended(struct azure_store *s)
 
 static const char *anonymous_hint(struct azure_store *s)
 {
-    return anonymous_text(&s->shared.anonymous_hint, s->cred,
+    return anonymous_text(&s->shared.anonymous, s->cred,
                           "the container is not public, or does not exist");
 }
 

@@ -8,7 +8,6 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "store/anonymous.h"
 #include "store/gcs.h"
 #include "store/xml.h"
 
@@ -146,7 +145,7 @@ static bool learns_credential(struct gcs_store *s, const struct answer *a)
 
 static const char *anonymous_hint(struct gcs_store *s)
 {
-    return anonymous_text(&s->anonymous_hint, s->cred, "the bucket is not public");
+    return anonymous_text(&s->anonymous, s->cred, "the bucket is not public");
 }
 
 static const char *denied_hint(struct gcs_store *s, const struct answer *a)

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "store/anonymous.h"
 #include "store/s3.h"
 #include "store/xml.h"
 
@@ -172,7 +171,7 @@ static bool learns_credential(struct s3_store *s, const struct answer *a)
 
 static const char *anonymous_hint(struct s3_store *s)
 {
-    return anonymous_text(&s->shared.anonymous_hint, s->cred, "the bucket is not public");
+    return anonymous_text(&s->shared.anonymous, s->cred, "the bucket is not public");
 }
 
 static bool has_token(struct s3_store *s)
