@@ -139,7 +139,7 @@ static void release(void *arg)
     struct azure_store *s = arg;
     cred_close(s->cred);
     shared_unref(s->remote.shared);
-    mem_free((char *)atomic_load(&s->shared.anonymous_hint));
+    anonymous_dispose(&s->shared.anonymous);
     pthread_mutex_destroy(&s->shared.lock);
     crypto_unload(&s->crypto);
     mem_free(s->shown);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "store/anonymous.h"
 #include "store/azure_options.h"
 #include "store/cred.h"
 #include "store/crypto.h"
@@ -32,10 +33,10 @@ struct azure_store {
     struct crypto crypto;
     struct cred *cred; /* NULL: anonymous by request */
     struct {
-        _Atomic uint32_t clocks;              /* how often the clock was corrected */
-        _Atomic int64_t clock_off;            /* seconds the server is ahead of this machine */
-        _Atomic(const char *) anonymous_hint; /* made once: mem_free */
-        pthread_mutex_t lock;                 /* of what follows */
+        _Atomic uint32_t clocks;   /* how often the clock was corrected */
+        _Atomic int64_t clock_off; /* seconds the server is ahead of this machine */
+        struct anonymous anonymous;
+        pthread_mutex_t lock; /* of what follows */
         bool closed;
         struct azure_suffix_list suffixes; /* reads of suffixes under way */
     } shared;

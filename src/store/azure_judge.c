@@ -167,26 +167,8 @@ static bool sas_has_ended(struct azure_store *s)
 
 static const char *anonymous_hint(struct azure_store *s)
 {
-    const char *made = atomic_load(&s->shared.anonymous_hint), *tried;
-    if (!s->cred)
-        return "requests are anonymous; if the container is not public, or does not exist, open it "
-               "with credentials instead of anon";
-    if (made || !(tried = cred_tried(s->cred)))
-        return made;
-    struct buf b;
-    buf_init(&b);
-    buf_printf(&b,
-               "no credentials were found, so the request was anonymous, and the container is not "
-               "public, or does not exist; looked at: %s",
-               tried);
-    made = buf_take(&b);
-    buf_dispose(&b);
-    const char *none = NULL;
-    if (made && !atomic_compare_exchange_strong(&s->shared.anonymous_hint, &none, made)) {
-        mem_free((char *)made);
-        made = none;
-    }
-    return made;
+    return anonymous_text(&s->shared.anonymous, s->cred,
+                          "the container is not public, or does not exist");
 }
 
 /* AuthenticationFailed: whatever the server would not believe. */

@@ -125,7 +125,7 @@ static void release(void *arg)
     struct gcs_store *s = arg;
     cred_close(s->cred);
     shared_unref(s->remote.shared);
-    mem_free((char *)atomic_load(&s->anonymous_hint));
+    anonymous_dispose(&s->anonymous);
     sum_dispose(&s->sum);
     sign_v4_key_dispose(&s->key);
     crypto_unload(&s->crypto);

@@ -3,6 +3,7 @@
 #define STORE_GCS_H
 #include <stdatomic.h>
 
+#include "store/anonymous.h"
 #include "store/cred.h"
 #include "store/gcs_options.h"
 #include "store/remote.h"
@@ -25,7 +26,7 @@ struct gcs_store {
     struct cred *cred;    /* NULL: anonymous by request */
     struct sign_v4_key key;
     struct sum sum;
-    _Atomic(const char *) anonymous_hint; /* made once: mem_free */
+    struct anonymous anonymous;
 };
 
 /* What a try was made with: in net_wire's mark, for the judge. */

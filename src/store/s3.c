@@ -180,7 +180,7 @@ static void release(void *arg)
         mem_free(at);
         at = older;
     }
-    mem_free((char *)atomic_load(&s->shared.anonymous_hint));
+    anonymous_dispose(&s->shared.anonymous);
     sum_dispose(&s->sum);
     sign_v4_key_dispose(&s->key);
     pthread_mutex_destroy(&s->shared.lock);

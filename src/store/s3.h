@@ -3,6 +3,7 @@
 #define STORE_S3_H
 #include <stdatomic.h>
 
+#include "store/anonymous.h"
 #include "store/cred.h"
 #include "store/remote.h"
 #include "store/s3_options.h"
@@ -36,11 +37,11 @@ struct s3_store {
     struct sum sum;
     struct {
         _Atomic(struct s3_at *) at;
-        _Atomic int search;                   /* enum s3_search */
-        _Atomic uint32_t clocks;              /* how often the clock was corrected */
-        _Atomic int64_t clock_off;            /* seconds the server is ahead of this machine */
-        _Atomic(const char *) anonymous_hint; /* made once: mem_free */
-        pthread_mutex_t lock;                 /* of replacing `at` */
+        _Atomic int search;        /* enum s3_search */
+        _Atomic uint32_t clocks;   /* how often the clock was corrected */
+        _Atomic int64_t clock_off; /* seconds the server is ahead of this machine */
+        struct anonymous anonymous;
+        pthread_mutex_t lock; /* of replacing `at` */
     } shared;
 };
 

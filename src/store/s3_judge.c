@@ -171,26 +171,7 @@ static bool learns_credential(struct s3_store *s, const struct answer *a)
 
 static const char *anonymous_hint(struct s3_store *s)
 {
-    const char *made = atomic_load(&s->shared.anonymous_hint), *tried;
-    if (!s->cred)
-        return "requests are anonymous; if the bucket is not public, open it with credentials "
-               "instead of anon";
-    if (made || !(tried = cred_tried(s->cred)))
-        return made;
-    struct buf b;
-    buf_init(&b);
-    buf_printf(&b,
-               "no credentials were found, so the request was anonymous, and the bucket is not "
-               "public; looked at: %s",
-               tried);
-    made = buf_take(&b);
-    buf_dispose(&b);
-    const char *none = NULL;
-    if (made && !atomic_compare_exchange_strong(&s->shared.anonymous_hint, &none, made)) {
-        mem_free((char *)made);
-        made = none;
-    }
-    return made;
+    return anonymous_text(&s->shared.anonymous, s->cred, "the bucket is not public");
 }
 
 static bool has_token(struct s3_store *s)
