@@ -217,21 +217,58 @@ HR_API void hr_store_fail(struct hr_store *s, uint64_t id, int code, int retryab
 
 struct hr_samples;
 
-/* Samples run over dimension `along`, a role given by the user. Build with the calls below, then derive or open loaders;
- * the first such use freezes it (later building calls are HR_ESTATE). */
+/* Samples run over dimension `along`, a role given by the user; NULL: over the axes that the next calls add. Build with the
+ * calls below, then derive or open loaders; the first such use freezes it (later building calls are HR_ESTATE). */
 HR_API int hr_samples_new(struct hr_archive *a, const char *along, struct hr_samples **out,
                           struct hr_error *e);
 HR_API struct hr_samples *hr_samples_ref(struct hr_samples *s);
 HR_API void hr_samples_unref(struct hr_samples *s);
 
+/* Further sample axes, before the first view; at most 8 in all. Samples are their product; an id is row-major over the
+ * positions of all axes, in the order they were added. What an array has no dimension of, it does not depend on.
+ *     along    each position of dimension `dim`
+ *     patch    boxes of `size` every `stride` positions. edge: what becomes of the last ones where they do not come out
+ *              even; HR_EDGE_NONE: they have to
+ *     crop     boxes of `size` at a place drawn by (seed, epoch, sample); `parts` even parts of the axis, one sample in
+ *              each (1: one anywhere)
+ *     draws    `n` samples of what the other axes make; crops are drawn for each of them
+ * Sizes are in positions of the finest array along the axis: see hr_view_scale. */
+enum hr_edge {
+    HR_EDGE_NONE = 0,
+    HR_EDGE_VALID,   /* what is left over belongs to no sample */
+    HR_EDGE_PAD,     /* a constant: hr_samples_pad, by default what a missing chunk is */
+    HR_EDGE_REFLECT, /* mirrored at the first and last element, which are not repeated */
+    HR_EDGE_CLIP     /* the last box is moved inside */
+};
+HR_API int hr_samples_along(struct hr_samples *s, const char *dim, struct hr_error *e);
+HR_API int hr_samples_patch(struct hr_samples *s, const char *dim, int64_t size, int64_t stride,
+                            int edge, struct hr_error *e);
+HR_API int hr_samples_crop(struct hr_samples *s, const char *dim, int64_t size, int64_t parts,
+                           struct hr_error *e);
+HR_API int hr_samples_draws(struct hr_samples *s, const char *name, int64_t n, struct hr_error *e);
+/* What HR_EDGE_PAD puts outside along `dim`, in units of the tensors, after all transforms. */
+HR_API int hr_samples_pad(struct hr_samples *s, const char *dim, double value, struct hr_error *e);
+
 /* Add view `name` of one or more arrays. Several arrays need `stack`, the name of the new dimension they are stacked on
  * (its place: after the steps of the sample axis). */
 HR_API int hr_samples_view(struct hr_samples *s, const char *name, const char *const *arrays,
                            int n_arrays, const char *stack, struct hr_error *e);
-/* On the sample axis: the steps first…last (inclusive) around the sample; one step drops the dimension. A view without
- * this call takes step 0. hr_view_window(n) = the n steps ending at the sample, dimension kept. */
+/* A view that is the same for all samples: fetched once, in every row of a batch. */
+HR_API int hr_samples_constant(struct hr_samples *s, const char *name, const char *const *arrays,
+                               int n_arrays, const char *stack, struct hr_error *e);
+/* On a sample axis: the steps first…last (inclusive) around the sample; one step drops the dimension. A view without
+ * this call takes step 0. hr_view_window(n) = the n steps ending at the sample, dimension kept. Steps of a patch or crop
+ * count from where it begins: 0 … size - 1 without this call. */
 HR_API int hr_view_steps(struct hr_samples *s, const char *view, const char *dim, int64_t first,
                          int64_t last, struct hr_error *e);
+/* … only every step-th: first, first + step, …, last. */
+HR_API int hr_view_steps_every(struct hr_samples *s, const char *view, const char *dim,
+                               int64_t first, int64_t last, int64_t step, struct hr_error *e);
+/* The view's arrays are coarser along a sample axis: `scale` / `scale_of` positions of the axis are one of theirs (a label
+ * at half the resolution: 2 / 1; daily fields beside hourly ones: 24 / 1). Before steps. A patch's size, its stride and the
+ * places of crops are multiples of it, so that all views show the same region. */
+HR_API int hr_view_scale(struct hr_samples *s, const char *view, const char *dim, int64_t scale,
+                         int64_t scale_of, struct hr_error *e);
 HR_API int hr_view_window(struct hr_samples *s, const char *view, const char *dim, int64_t n,
                           struct hr_error *e);
 /* By coordinate: the step `duration` ("6h", "-1D", "30min", or a plain number in the coordinate's unit) *before* the
@@ -282,14 +319,26 @@ HR_API int hr_view_layout(struct hr_samples *s, const char *view, const char *la
 HR_API int hr_view_order(struct hr_samples *s, const char *view, const char *const *dims, int n,
                          struct hr_error *e);
 
-/* Derive: keep the samples whose own id lies in the slice / whose own coordinate fits `labels` (as hr_view_sel). */
+/* Derive: keep the samples whose own position on the first axis lies in the slice / whose coordinate there fits `labels` (as
+ * hr_view_sel). */
 HR_API int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop,
                                  int64_t stop, int64_t step, struct hr_samples **out,
                                  struct hr_error *e);
 HR_API int hr_samples_sel(struct hr_samples *s, const char *labels, struct hr_samples **out,
                           struct hr_error *e);
-/* Cut into n contiguous runs in archive order, at block borders nearest the fractions (which add up to ≤ 1). gap: ids
- * dropped between runs; -1 drops the fewest such that no two runs' boxes share a row. */
+/* … on the axis called `dim`; positions is a list of n, in any order. */
+HR_API int hr_samples_axis_slice(struct hr_samples *s, const char *dim, int has_start,
+                                 int64_t start, int has_stop, int64_t stop, int64_t step,
+                                 struct hr_samples **out, struct hr_error *e);
+HR_API int hr_samples_axis_sel(struct hr_samples *s, const char *dim, const char *labels,
+                               struct hr_samples **out, struct hr_error *e);
+HR_API int hr_samples_axis_take(struct hr_samples *s, const char *dim, const int64_t *positions,
+                                int64_t n, struct hr_samples **out, struct hr_error *e);
+/* … where the byte of the position in `mask` is not 0; n is the number of positions of the axis. */
+HR_API int hr_samples_axis_where(struct hr_samples *s, const char *dim, const uint8_t *mask,
+                                 int64_t n, struct hr_samples **out, struct hr_error *e);
+/* Cut into n contiguous runs of the first axis in archive order, at block borders nearest the fractions (which add up to
+ * ≤ 1). gap: positions dropped between runs; -1 drops the fewest such that no two runs' boxes share a row. */
 HR_API int hr_samples_split(struct hr_samples *s, const double *fractions, int n, int64_t gap,
                             struct hr_samples **out, struct hr_error *e);
 
@@ -303,9 +352,19 @@ HR_API int hr_samples_split_groups(struct hr_samples *s, const int64_t *group, i
 HR_API int hr_samples_split_blocks(struct hr_samples *s, int n_blocks, const double *fractions,
                                    int n, int keyed, uint64_t seed, int64_t gap,
                                    struct hr_samples **out, struct hr_error *e);
+/* The same along the axis called `dim` (NULL: the first; groups: one for each id). */
+HR_API int hr_samples_axis_split(struct hr_samples *s, const char *dim, const double *fractions,
+                                 int n, int64_t gap, struct hr_samples **out, struct hr_error *e);
+HR_API int hr_samples_axis_split_groups(struct hr_samples *s, const char *dim, const int64_t *group,
+                                        int64_t n_group, const double *fractions, int n,
+                                        uint64_t seed, int64_t gap, struct hr_samples **out,
+                                        struct hr_error *e);
+HR_API int hr_samples_axis_split_blocks(struct hr_samples *s, const char *dim, int n_blocks,
+                                        const double *fractions, int n, int keyed, uint64_t seed,
+                                        int64_t gap, struct hr_samples **out, struct hr_error *e);
 
-/* Keep the samples whose byte in `mask` is not 0 (one for each of the n positions of the sample axis) / whose id is listed,
- * in any order. Kept as bits: 12.5 MB for 10^8 positions. */
+/* Keep the samples whose byte in `mask` is not 0 (one for each of the n ids there are) / whose id is listed, in any order.
+ * Kept as bits: 12.5 MB for 10^8 ids. */
 HR_API int hr_samples_where(struct hr_samples *s, const uint8_t *mask, int64_t n,
                             struct hr_samples **out, struct hr_error *e);
 HR_API int hr_samples_take(struct hr_samples *s, const int64_t *ids, int64_t n,
@@ -314,21 +373,26 @@ HR_API int hr_samples_take(struct hr_samples *s, const int64_t *ids, int64_t n,
 enum hr_set { HR_SET_AND = 0, HR_SET_OR, HR_SET_WITHOUT };
 HR_API int hr_samples_combine(struct hr_samples *a, struct hr_samples *b, int how,
                               struct hr_samples **out, struct hr_error *e);
-/* Drop from s the samples at most `gap` ids away from one of `other`; -1: those whose boxes share a row with one. */
+/* Drop from s the samples at most `gap` positions away from one of `other` along every axis; -1: those whose boxes share a
+ * row with one, or along several axes, whose boxes meet one in some array. */
 HR_API int hr_samples_apart(struct hr_samples *s, struct hr_samples *other, int64_t gap,
                             struct hr_samples **out, struct hr_error *e);
 /* What two sets of samples have in common. */
 struct hr_shared {
     int64_t samples;
-    int64_t rows;   /* along the sample axis, taken by boxes of both; summed over arrays */
+    int64_t
+        rows; /* along the sample axis, taken by boxes of both, summed over arrays; along several axes: samples of
+                       a whose boxes meet one of b's */
     int64_t chunks; /* read by both */
 };
 HR_API int hr_samples_shared(struct hr_samples *a, struct hr_samples *b, struct hr_shared *out,
                              struct hr_error *e);
-/* Steps of the sample axis that `duration` ("6h", "30D", or a number in the coordinate's unit) is. Uniform spacing is
+/* Steps of the first sample axis that `duration` ("6h", "30D", or a number in the coordinate's unit) is. Uniform spacing is
  * checked. */
 HR_API int hr_samples_steps(struct hr_samples *s, const char *duration, int64_t *steps,
                             struct hr_error *e);
+HR_API int hr_samples_axis_steps(struct hr_samples *s, const char *dim, const char *duration,
+                                 int64_t *steps, struct hr_error *e);
 
 HR_API int hr_samples_count(struct hr_samples *s, int64_t *n, struct hr_error *e);
 HR_API int hr_samples_ids(struct hr_samples *s, int64_t first, int64_t n, int64_t *ids,
@@ -337,7 +401,7 @@ HR_API int hr_samples_ids(struct hr_samples *s, int64_t first, int64_t n, int64_
  * the sample axis: relative to the sample. */
 HR_API int hr_samples_index(struct hr_samples *s, int view, const char *dim, int64_t *index,
                             int64_t n, struct hr_error *e);
-/* A 1-D array along the sample axis that holds times (CF units, or datetime64), as microseconds since 1970-01-01 of its
+/* A 1-D array along the first sample axis that holds times (CF units, or datetime64), as microseconds since 1970-01-01 of its
  * calendar; n is the length of the axis; *calendar as CF has it. 1: done; 0: it holds no times. */
 HR_API int hr_samples_times(struct hr_samples *s, const char *array, int64_t *us, int64_t n,
                             const char **calendar, struct hr_error *e);

@@ -104,7 +104,7 @@ static PyObject *archive_samples(PyObject *self, PyObject *args)
     const char *along;
     struct hr_samples *x = NULL;
     struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "s:samples", &along))
+    if (!PyArg_ParseTuple(args, "z:samples", &along))
         return NULL;
     if (hr_samples_new(of(self), along, &x, &e) < 0)
         return ext_raise(ext_state_of(self), &e);

@@ -49,6 +49,9 @@ PyObject *ext_tensor_new(struct ext_state *s, struct hr_batch *batch, void *data
                          enum hr_dtype dtype, size_t item, const char *name, const char *unit,
                          int ndim, const int64_t *shape);
 
+/* A whole number or None: has, value; -1 with an exception set. */
+int ext_optional_int(PyObject *x, int *has, int64_t *value);
+
 /* Methods of SamplesHandle that live in transform.c. */
 PyObject *ext_view_affine(PyObject *self, PyObject *args);
 PyObject *ext_view_log1p(PyObject *self, PyObject *args);
@@ -58,6 +61,25 @@ PyObject *ext_view_nan(PyObject *self, PyObject *args);
 PyObject *ext_view_mask(PyObject *self, PyObject *args);
 PyObject *ext_view_layout(PyObject *self, PyObject *args);
 PyObject *ext_view_order(PyObject *self, PyObject *args);
+/* … in axes.c */
+PyObject *ext_samples_along(PyObject *self, PyObject *args);
+PyObject *ext_samples_patch(PyObject *self, PyObject *args);
+PyObject *ext_samples_crop(PyObject *self, PyObject *args);
+PyObject *ext_samples_draws(PyObject *self, PyObject *args);
+PyObject *ext_samples_pad(PyObject *self, PyObject *args);
+PyObject *ext_view_scale(PyObject *self, PyObject *args);
+/* … in derive.c */
+PyObject *ext_samples_keep(PyObject *self, PyObject *args);
+PyObject *ext_samples_keep_labels(PyObject *self, PyObject *args);
+PyObject *ext_samples_split(PyObject *self, PyObject *args);
+PyObject *ext_samples_split_blocks(PyObject *self, PyObject *args);
+PyObject *ext_samples_split_groups(PyObject *self, PyObject *args);
+PyObject *ext_samples_where(PyObject *self, PyObject *args);
+PyObject *ext_samples_take(PyObject *self, PyObject *args);
+PyObject *ext_samples_combine(PyObject *self, PyObject *args);
+PyObject *ext_samples_apart(PyObject *self, PyObject *args);
+PyObject *ext_samples_duration(PyObject *self, PyObject *args);
+PyObject *ext_samples_shared(PyObject *self, PyObject *other);
 PyObject *ext_moments(PyObject *self, PyObject *args); /* moments.c */
 PyObject *ext_moments_key(PyObject *self, PyObject *args);
 

@@ -2,8 +2,6 @@
 #include "ext.h"
 #include <stdlib.h>
 
-#define MOST_RUNS 1000 /* of a split */
-
 struct samples_object {
     PyObject_HEAD struct hr_samples *samples;
 };
@@ -48,8 +46,8 @@ static PyObject *samples_view(PyObject *self, PyObject *args)
     const char *name, *stack, *arrays[4096];
     PyObject *list;
     struct hr_error e = {0};
-    int rc;
-    if (!PyArg_ParseTuple(args, "sOz:view", &name, &list, &stack))
+    int rc, constant = 0;
+    if (!PyArg_ParseTuple(args, "sOz|p:view", &name, &list, &stack, &constant))
         return NULL;
     Py_ssize_t n = PySequence_Size(list);
     if (n < 0 || n > 4096)
@@ -67,7 +65,8 @@ static PyObject *samples_view(PyObject *self, PyObject *args)
     }
     if (!fixed)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_view(of(self), name, arrays, (int)n, stack, &e);
+    Py_BEGIN_ALLOW_THREADS rc = (constant ? hr_samples_constant : hr_samples_view)(
+        of(self), name, arrays, (int)n, stack, &e);
     Py_END_ALLOW_THREADS Py_DECREF(fixed);
     return done(self, rc, &e);
 }
@@ -75,11 +74,11 @@ static PyObject *samples_view(PyObject *self, PyObject *args)
 static PyObject *samples_steps(PyObject *self, PyObject *args)
 {
     const char *view, *dim;
-    long long first, last;
+    long long first, last, step = 1;
     struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "ssLL:steps", &view, &dim, &first, &last))
+    if (!PyArg_ParseTuple(args, "ssLL|L:steps", &view, &dim, &first, &last, &step))
         return NULL;
-    return done(self, hr_view_steps(of(self), view, dim, first, last, &e), &e);
+    return done(self, hr_view_steps_every(of(self), view, dim, first, last, step, &e), &e);
 }
 
 static PyObject *samples_window(PyObject *self, PyObject *args)
@@ -114,7 +113,7 @@ static PyObject *samples_index(PyObject *self, PyObject *args)
 }
 
 /* None or an integer; -1 with an exception set. */
-static int optional_int(PyObject *x, int *has, int64_t *value)
+int ext_optional_int(PyObject *x, int *has, int64_t *value)
 {
     *has = x != Py_None;
     *value = *has ? PyLong_AsLongLong(x) : 0;
@@ -130,7 +129,7 @@ static PyObject *samples_slice(PyObject *self, PyObject *args)
     int64_t a, b;
     struct hr_error e = {0};
     if (!PyArg_ParseTuple(args, "ssOOL:isel_slice", &view, &dim, &start, &stop, &step) ||
-        optional_int(start, &has_start, &a) < 0 || optional_int(stop, &has_stop, &b) < 0)
+        ext_optional_int(start, &has_start, &a) < 0 || ext_optional_int(stop, &has_stop, &b) < 0)
         return NULL;
     return done(self, hr_view_isel_slice(of(self), view, dim, has_start, a, has_stop, b, step, &e),
                 &e);
@@ -192,224 +191,6 @@ static PyObject *samples_decode(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "sp:decode", &view, &decode))
         return NULL;
     return done(self, hr_view_decode(of(self), view, decode, &e), &e);
-}
-
-static PyObject *samples_keep(PyObject *self, PyObject *args)
-{
-    PyObject *start, *stop;
-    long long step;
-    int has_start, has_stop;
-    int64_t a, b;
-    struct hr_samples *out = NULL;
-    struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "OOL:keep", &start, &stop, &step) ||
-        optional_int(start, &has_start, &a) < 0 || optional_int(stop, &has_stop, &b) < 0)
-        return NULL;
-    int rc = hr_samples_isel_slice(of(self), has_start, a, has_stop, b, step, &out, &e);
-    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
-}
-
-static PyObject *samples_keep_labels(PyObject *self, PyObject *args)
-{
-    const char *labels;
-    struct hr_samples *out = NULL;
-    struct hr_error e = {0};
-    int rc;
-    if (!PyArg_ParseTuple(args, "s:keep_labels", &labels))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_sel(of(self), labels, &out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_samples_new(ext_state_of(self), out);
-}
-
-/* Numbers of a sequence: how many there are, or -1 with an exception set. */
-static Py_ssize_t take_fractions(PyObject *self, PyObject *list, double *fractions)
-{
-    Py_ssize_t n = PySequence_Size(list);
-    if (n > MOST_RUNS)
-        ext_fail(ext_state_of(self), HR_EINVAL, "a split into more than %d parts", MOST_RUNS);
-    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
-        PyObject *item = PySequence_GetItem(list, i);
-        fractions[i] = item ? PyFloat_AsDouble(item) : -1;
-        Py_XDECREF(item);
-    }
-    return PyErr_Occurred() ? -1 : n;
-}
-
-/* A tuple of handles; the samples are taken over. */
-static PyObject *tuple_of(PyObject *self, struct hr_samples **out, Py_ssize_t n)
-{
-    PyObject *tuple = PyTuple_New(n);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item =
-            tuple ? ext_samples_new(ext_state_of(self), out[i]) : (hr_samples_unref(out[i]), NULL);
-        if (item)
-            PyTuple_SetItem(tuple, i, item);
-        else
-            Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-static PyObject *samples_split(PyObject *self, PyObject *args)
-{
-    PyObject *list;
-    long long gap;
-    double fractions[MOST_RUNS];
-    struct hr_samples *out[MOST_RUNS];
-    struct hr_error e = {0};
-    int rc;
-    if (!PyArg_ParseTuple(args, "OL:split", &list, &gap))
-        return NULL;
-    Py_ssize_t n = take_fractions(self, list, fractions);
-    if (n < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_split(of(self), fractions, (int)n, gap, out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
-}
-
-static PyObject *samples_split_blocks(PyObject *self, PyObject *args)
-{
-    PyObject *list;
-    int blocks, keyed, rc;
-    unsigned long long seed;
-    long long gap;
-    double fractions[MOST_RUNS];
-    struct hr_samples *out[MOST_RUNS];
-    struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "OipKL:split_blocks", &list, &blocks, &keyed, &seed, &gap))
-        return NULL;
-    Py_ssize_t n = take_fractions(self, list, fractions);
-    if (n < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc =
-        hr_samples_split_blocks(of(self), blocks, fractions, (int)n, keyed, seed, gap, out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
-}
-
-/* Items of `size` bytes of a contiguous buffer. */
-static Py_ssize_t take_buffer(PyObject *self, PyObject *x, Py_ssize_t size, Py_buffer *out)
-{
-    if (PyObject_GetBuffer(x, out, PyBUF_SIMPLE) < 0)
-        return -1;
-    if (out->len % size == 0)
-        return out->len / size;
-    PyBuffer_Release(out);
-    ext_fail(ext_state_of(self), HR_EINVAL, "a buffer of %zd bytes", out->len);
-    return -1;
-}
-
-static PyObject *samples_split_groups(PyObject *self, PyObject *args)
-{
-    PyObject *groups, *list;
-    Py_buffer buffer;
-    unsigned long long seed;
-    long long gap;
-    double fractions[MOST_RUNS];
-    struct hr_samples *out[MOST_RUNS];
-    struct hr_error e = {0};
-    int rc;
-    if (!PyArg_ParseTuple(args, "OOKL:split_groups", &groups, &list, &seed, &gap))
-        return NULL;
-    Py_ssize_t n = take_fractions(self, list, fractions);
-    Py_ssize_t length = n < 0 ? -1 : take_buffer(self, groups, 8, &buffer);
-    if (length < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_split_groups(of(self), buffer.buf, length, fractions,
-                                                        (int)n, seed, gap, out, &e);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
-}
-
-static PyObject *samples_where(PyObject *self, PyObject *mask)
-{
-    Py_buffer buffer;
-    struct hr_samples *out = NULL;
-    struct hr_error e = {0};
-    int rc;
-    if (take_buffer(self, mask, 1, &buffer) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_where(of(self), buffer.buf, buffer.len, &out, &e);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
-}
-
-static PyObject *samples_take(PyObject *self, PyObject *ids)
-{
-    Py_buffer buffer;
-    struct hr_samples *out = NULL;
-    struct hr_error e = {0};
-    int rc;
-    Py_ssize_t n = take_buffer(self, ids, 8, &buffer);
-    if (n < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_take(of(self), buffer.buf, n, &out, &e);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
-    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
-}
-
-/* The samples of another handle, or NULL with an exception set. */
-static struct hr_samples *other_samples(PyObject *self, PyObject *other)
-{
-    if (Py_TYPE(other) == Py_TYPE(self))
-        return of(other);
-    ext_fail(ext_state_of(self), EXT_TYPE, "samples are expected, not %R", other);
-    return NULL;
-}
-
-static PyObject *samples_combine(PyObject *self, PyObject *args)
-{
-    PyObject *other;
-    int how, rc;
-    struct hr_samples *out = NULL, *b;
-    struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "Oi:combine", &other, &how) || !(b = other_samples(self, other)))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_combine(of(self), b, how, &out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_samples_new(ext_state_of(self), out);
-}
-
-static PyObject *samples_apart(PyObject *self, PyObject *args)
-{
-    PyObject *other;
-    long long gap;
-    int rc;
-    struct hr_samples *out = NULL, *b;
-    struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "OL:apart", &other, &gap) || !(b = other_samples(self, other)))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_apart(of(self), b, gap, &out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_samples_new(ext_state_of(self), out);
-}
-
-static PyObject *samples_shared(PyObject *self, PyObject *other)
-{
-    struct hr_samples *b = other_samples(self, other);
-    struct hr_shared shared = {0};
-    struct hr_error e = {0};
-    int rc;
-    if (!b)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_shared(of(self), b, &shared, &e);
-    Py_END_ALLOW_THREADS return rc < 0
-        ? ext_raise(ext_state_of(self), &e)
-        : Py_BuildValue("LLL", (long long)shared.samples, (long long)shared.rows,
-                        (long long)shared.chunks);
-}
-
-static PyObject *samples_duration(PyObject *self, PyObject *args)
-{
-    const char *duration;
-    int64_t steps = 0;
-    struct hr_error e = {0};
-    int rc;
-    if (!PyArg_ParseTuple(args, "s:duration", &duration))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_steps(of(self), duration, &steps, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : PyLong_FromLongLong(steps);
 }
 
 static PyObject *samples_index_of(PyObject *self, PyObject *args)
@@ -520,8 +301,8 @@ static PyObject *samples_reduce(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef samples_methods[] = {
-    {"view", samples_view, METH_VARARGS, "view(name, arrays, stack)"},
-    {"steps", samples_steps, METH_VARARGS, "steps(view, dim, first, last)"},
+    {"view", samples_view, METH_VARARGS, "view(name, arrays, stack, constant=False)"},
+    {"steps", samples_steps, METH_VARARGS, "steps(view, dim, first, last, step=1)"},
     {"window", samples_window, METH_VARARGS, "window(view, dim, n)"},
     {"lag", samples_lag, METH_VARARGS, "lag(view, dim, duration)"},
     {"isel", samples_index, METH_VARARGS, "isel(view, dim, index)"},
@@ -542,19 +323,31 @@ static PyMethodDef samples_methods[] = {
     {"moments", ext_moments, METH_VARARGS,
      "moments(view, by, memory, progress) -> (dims, shape, count, mean, std, min, max)"},
     {"moments_key", ext_moments_key, METH_VARARGS, "moments_key(view, by, memory) -> str"},
-    {"keep", samples_keep, METH_VARARGS, "keep(start, stop, step) -> SamplesHandle"},
-    {"keep_labels", samples_keep_labels, METH_VARARGS, "keep_labels(labels_json) -> SamplesHandle"},
-    {"split", samples_split, METH_VARARGS, "split(fractions, gap) -> tuple of SamplesHandle"},
-    {"split_blocks", samples_split_blocks, METH_VARARGS,
-     "split_blocks(fractions, blocks, keyed, seed, gap) -> tuple of SamplesHandle"},
-    {"split_groups", samples_split_groups, METH_VARARGS,
-     "split_groups(groups, fractions, seed, gap) -> tuple of SamplesHandle"},
-    {"where", samples_where, METH_O, "where(mask) -> SamplesHandle"},
-    {"take", samples_take, METH_O, "take(ids) -> SamplesHandle"},
-    {"combine", samples_combine, METH_VARARGS, "combine(other, how) -> SamplesHandle"},
-    {"apart", samples_apart, METH_VARARGS, "apart(other, gap) -> SamplesHandle"},
-    {"shared", samples_shared, METH_O, "shared(other) -> (samples, rows, chunks)"},
-    {"duration", samples_duration, METH_VARARGS, "duration(text) -> steps"},
+    {"along", ext_samples_along, METH_VARARGS, "along(dim)"},
+    {"patch", ext_samples_patch, METH_VARARGS, "patch(dim, size, stride, edge)"},
+    {"crop", ext_samples_crop, METH_VARARGS, "crop(dim, size, parts)"},
+    {"draws", ext_samples_draws, METH_VARARGS, "draws(name, n)"},
+    {"pad", ext_samples_pad, METH_VARARGS, "pad(dim, value)"},
+    {"scale", ext_view_scale, METH_VARARGS, "scale(view, dim, scale, scale_of)"},
+    {"keep", ext_samples_keep, METH_VARARGS,
+     "keep(start, stop, step, dim=None) -> SamplesHandle; dim: None, the first axis"},
+    {"keep_labels", ext_samples_keep_labels, METH_VARARGS,
+     "keep_labels(labels_json, dim=None) -> SamplesHandle"},
+    {"split", ext_samples_split, METH_VARARGS,
+     "split(fractions, gap, dim=None) -> tuple of SamplesHandle"},
+    {"split_blocks", ext_samples_split_blocks, METH_VARARGS,
+     "split_blocks(fractions, blocks, keyed, seed, gap, dim=None) -> tuple of SamplesHandle"},
+    {"split_groups", ext_samples_split_groups, METH_VARARGS,
+     "split_groups(groups, fractions, seed, gap, dim=None) -> tuple of SamplesHandle; dim: None, "
+     "groups of ids"},
+    {"where", ext_samples_where, METH_VARARGS,
+     "where(mask, dim=None) -> SamplesHandle; dim: None, a mask of ids"},
+    {"take", ext_samples_take, METH_VARARGS,
+     "take(ids, dim=None) -> SamplesHandle; dim: positions on that axis"},
+    {"combine", ext_samples_combine, METH_VARARGS, "combine(other, how) -> SamplesHandle"},
+    {"apart", ext_samples_apart, METH_VARARGS, "apart(other, gap) -> SamplesHandle"},
+    {"shared", ext_samples_shared, METH_O, "shared(other) -> (samples, rows, chunks)"},
+    {"duration", ext_samples_duration, METH_VARARGS, "duration(text, dim=None) -> steps"},
     {"index", samples_index_of, METH_VARARGS, "index(view, dim, n) -> bytearray of int64"},
     {"times", samples_times, METH_VARARGS,
      "times(array, n) -> (bytearray of int64, calendar), or None"},

@@ -13,6 +13,7 @@
 """
 
 from headrace._archive import Archive, Array, open
+from headrace._axes import crop, draws, patch
 from headrace._errors import (
     BudgetError,
     ClosedError,
@@ -83,10 +84,13 @@ __all__ = [
     "UnsupportedError",
     "View",
     "configure",
+    "crop",
+    "draws",
     "from_xarray",
     "lag",
     "mix",
     "open",
+    "patch",
     "steps",
     "view",
     "window",

@@ -97,13 +97,16 @@ class Archive:
         name = text("archive[…]", path, "the path of an array, as str, is expected")
         return Array(self, json.loads(self._handle.array(name)))
 
-    def samples(self, views: dict[str, View | str] | None = None, *, along: str, **named: View | str) -> Samples:
+    def samples(self, views: dict[str, View | str] | None = None, *, along: Any, **named: View | str) -> Samples:
         """Say what one sample is.
 
         Parameters
         ----------
         along
-            The sample axis: the dimension that a sample id runs over.
+            The sample axes. The name of a dimension: one sample for each of its positions. A list of names: one for
+            each combination (``["time", "member"]``). A dict by dimension, of None (each position), `patch`, `crop`
+            or, for an axis of its own, `draws`: ``{"z": None, "y": hr.patch(256), "x": hr.patch(256)}``. Sample ids
+            are row-major over the axes, in this order.
         views, named
             One tensor each, by name: a `view`, or the name of an array to take whole. `views` is for names that are no
             identifiers.

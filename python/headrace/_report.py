@@ -194,10 +194,33 @@ def _view_rows(info: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _ids(info: dict[str, Any]) -> str:
-    """ "59 along time, ids 1 … 59"."""
+    """ "59 along time, ids 1 … 59"; "54 along t × y × x"."""
     first, last = info["first_id"], info["last_id"]
+    along = " × ".join(axis["name"] for axis in info["axes"])
+    if len(info["axes"]) > 1 or info["axes"][0]["kind"] != "steps":
+        return f"{count(info['count'])} along {along}"
     ids = "" if not info["count"] else f", id {first}" if first == last else f", ids {first} … {last}"
-    return f"{count(info['count'])} along {info['along']}{ids}"
+    return f"{count(info['count'])} along {along}{ids}"
+
+
+def _axis_row(axis: dict[str, Any]) -> tuple[str, str]:
+    """ "y", "6 patches of 32 every 16 (clip)"."""
+    n = axis["last"] - axis["first"] + 1
+    some = count(n) if n == axis["n"] else f"{count(n)} of {count(axis['n'])}"
+    if axis["kind"] == "patch":
+        words = f"{some} patches of {count(axis['size'])}"
+        words += f" every {count(axis['stride'])}" if axis["stride"] != axis["size"] else ""
+        return axis["name"], words + (f" ({axis['edge']})" if axis["edge"] != "valid" else "")
+    if axis["kind"] == "crop":
+        parts = f", one in each of {some} parts" if axis["n"] > 1 else ""
+        return axis["name"], f"crops of {count(axis['size'])} at {count(axis['places'])} places{parts}"
+    return axis["name"], f"{some} draws" if axis["kind"] == "draws" else f"{some} positions"
+
+
+def _axis_lines(info: dict[str, Any]) -> list[str]:
+    if len(info["axes"]) == 1 and info["axes"][0]["kind"] == "steps":
+        return []
+    return ["  " + line for line in table([_axis_row(a) for a in info["axes"]]).splitlines()]
 
 
 def _view_lines(info: dict[str, Any]) -> list[str]:
@@ -205,13 +228,14 @@ def _view_lines(info: dict[str, Any]) -> list[str]:
 
 
 def samples_text(info: dict[str, Any]) -> str:
-    return "\n".join([f"<Samples: {_ids(info)}>", *_view_lines(info)])
+    return "\n".join([f"<Samples: {_ids(info)}>", *_axis_lines(info), *_view_lines(info)])
 
 
 def samples_html(info: dict[str, Any]) -> str:
     number, _, rest = _ids(info).partition(" ")
     head = f"<b>{number} samples</b> <span class=d>{escape(rest)}</span>"
-    return html(head + html_table(_view_rows(info), ("view", "one sample", "type", "bytes", "arrays")))
+    axes = html_table([_axis_row(a) for a in info["axes"]], ("axis", "")) if _axis_lines(info) else ""
+    return html(head + axes + html_table(_view_rows(info), ("view", "one sample", "type", "bytes", "arrays")))
 
 
 # ---- loaders -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace._arguments import INT64, integer, mapping, refuse, refuse_type, text
+from headrace._axes import add_axes, crop, patch
 from headrace._loader import open_loader
 from headrace._select import View, lag, steps, window
 from headrace._text import to_json
@@ -20,30 +21,27 @@ if TYPE_CHECKING:
 
 
 def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samples:
-    if not isinstance(along, str):
-        from headrace._errors import UnsupportedError
-
-        raise UnsupportedError(
-            f"along={along!r}: one sample axis, by name, is what this release reads; several axes, patches and crops "
-            "come in a later one"
-        )
     if not views:
         refuse("views", views, 'say what a sample takes, such as x=hr.view("t2m")')
-    handle = archive._handle.samples(text("along", along))
+    handle = archive._handle.samples(None)
+    axes = add_axes(handle, along)
     for name, view in views.items():
         if isinstance(view, str):
             view = View((view,), None, {}, {}, None, True)
         if not isinstance(view, View):
             refuse_type(name, view, "a view made by hr.view(…), or the name of an array, is expected")
-        _add_view(handle, text("the name of a view", name), view)
+        _add_view(handle, text("the name of a view", name), view, archive, axes)
     handle.count()  # freezes: what cannot be is an error here, not at the first use
     return Samples(handle, archive)
 
 
-def _add_view(handle: Any, name: str, view: View) -> None:
+def _add_view(handle: Any, name: str, view: View, archive: Archive, axes: dict[str, Any]) -> None:
     for array in view.arrays:
         text(name, array)
-    handle.view(name, view.arrays, view.stack)
+    handle.view(name, view.arrays, view.stack, view.constant)
+    if view.scale is not None:
+        for dim, scale in _scales(view, archive, axes).items():
+            handle.scale(name, dim, scale.numerator, scale.denominator)
     for dim, value in view.sel.items():
         if not _add_steps(handle, name, dim, value):
             handle.sel(name, dim, to_json(value, f"view {name}: {dim}"))
@@ -58,9 +56,18 @@ def _add_view(handle: Any, name: str, view: View) -> None:
         view.transform.apply(handle, name)
 
 
+def _scales(view: View, archive: Archive, axes: dict[str, Any]) -> dict[str, Any]:
+    """By dimension: one number is for the patch and crop axes that the arrays have; without any, for all."""
+    if isinstance(view.scale, dict):
+        return view.scale
+    dims = [dim for dim in archive[view.arrays[0]].dims if dim in axes]
+    boxes = [dim for dim in dims if isinstance(axes[dim], (patch, crop))]
+    return {str(dim): view.scale for dim in boxes or dims}
+
+
 def _add_steps(handle: Any, name: str, dim: str, value: object) -> bool:
     if isinstance(value, steps):
-        handle.steps(name, dim, value.first, value.last)
+        handle.steps(name, dim, value.first, value.last, value.step)
     elif isinstance(value, window):
         handle.window(name, dim, value.n)
     elif isinstance(value, lag):

@@ -6,26 +6,38 @@ from headrace._arguments import dtype as known_dtype
 from headrace._arguments import flag, integer, mapping, real, refuse, text
 from headrace._transform import Transform, transform
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class steps:
-    """Index steps around the sample, from `first` to `last`, both included.
+    """Index steps around the sample, from `first` to `last`, both included, or every `step`-th of them.
 
     A single step (``last`` left out) drops the dimension.
 
     >>> hr.steps(-6, 0)        # seven steps that end at the sample
     steps(-6, 0)
+    >>> hr.steps(-12, 0, 6)    # three: twelve and six steps before, and the sample
+    steps(-12, 0, 6)
     """
 
-    __slots__ = ("first", "last")
+    __slots__ = ("first", "last", "step")
 
-    def __init__(self, first: int, last: int | None = None) -> None:
+    def __init__(self, first: int, last: int | None = None, step: int = 1) -> None:
         self.first = integer("steps: first", first)
         self.last = self.first if last is None else integer("steps: last", last)
         if self.last < self.first:
             refuse("steps: last", last, f"the last step lies before the first, {first}")
+        self.step = integer("steps: step", step, 1)
+        if (self.last - self.first) % self.step:
+            near = self.last - (self.last - self.first) % self.step
+            refuse("steps: last", last, f"from {first} every {step}: the last such step is {near}")
 
     def __repr__(self) -> str:
-        return f"steps({self.first})" if self.first == self.last else f"steps({self.first}, {self.last})"
+        if self.first == self.last:
+            return f"steps({self.first})"
+        return f"steps({self.first}, {self.last})" if self.step == 1 else f"steps({self.first}, {self.last}, {self.step})"
 
 
 class window:
@@ -64,7 +76,7 @@ class lag:
 class View:
     """Made by `view`. Immutable."""
 
-    __slots__ = ("arrays", "decode", "dims", "dtype", "isel", "sel", "stack", "transform")
+    __slots__ = ("arrays", "constant", "decode", "dims", "dtype", "isel", "scale", "sel", "stack", "transform")
 
     def __init__(
         self,
@@ -75,6 +87,8 @@ class View:
         dtype: str | None,
         decode: bool,
         transform: Transform | None = None,
+        constant: bool = False,
+        scale: object = None,
     ) -> None:
         self.arrays = arrays
         self.stack = stack
@@ -83,6 +97,8 @@ class View:
         self.dtype = dtype
         self.decode = decode
         self.transform = transform
+        self.constant = constant
+        self.scale = scale
 
     def __repr__(self) -> str:
         words = [repr(a) for a in self.arrays]
@@ -91,6 +107,10 @@ class View:
         words += [f"{k}={v!r}" if k.isidentifier() else f"sel={{{k!r}: {v!r}}}" for k, v in self.sel.items()]
         if self.isel:
             words.append(f"isel={self.isel!r}")
+        if self.constant:
+            words.append("constant=True")
+        if self.scale is not None:
+            words.append(f"scale={self.scale!r}")
         if self.dtype is not None:
             words.append(f"dtype={self.dtype!r}")
         if not self.decode:
@@ -105,6 +125,8 @@ def view(
     stack: str | None = None,
     sel: dict[str, object] | None = None,
     isel: dict[str, object] | None = None,
+    constant: bool = False,
+    scale: object = None,
     dtype: object = None,
     decode: bool = True,
     affine: tuple[float, float] | None = None,
@@ -132,6 +154,12 @@ def view(
         (drops the dimension), a list, or a slice with both ends included. `sel` is for names that are no identifiers.
     isel
         The same by index, with Python's slice rules.
+    constant
+        The arrays have no sample axis: the same for all samples, fetched once, in every row of a batch.
+    scale
+        The arrays are that much coarser along the sample axes: 2 for a label at half the resolution, 24 for daily
+        fields beside hourly ones, 0.5 for a finer one. A number is for the axes of patches and crops, or where there are
+        none, for all; a dict is by dimension. Views of one sample show the same region.
     dtype
         Type of the tensor; default: the array's, after decoding.
     decode
@@ -176,4 +204,39 @@ def view(
     stack = None if stack is None else text("view: stack", stack, "the name of a new dimension, as str, is expected")
     kind = None if dtype is None else known_dtype("view: dtype", dtype)
     steps_of_values = transform(affine, log1p, clip, mean, std, normalize, nan, mask, layout, order)
-    return View(arrays, stack, labels, indices, kind, flag("view: decode", decode), steps_of_values)
+    if constant and scale is not None:
+        refuse("view: scale", scale, "a constant follows no sample axis")
+    return View(
+        arrays,
+        stack,
+        labels,
+        indices,
+        kind,
+        flag("view: decode", decode),
+        steps_of_values,
+        flag("view: constant", constant),
+        _scale(scale),
+    )
+
+
+_SCALES = 1 << 20
+
+
+def _scale(scale: object) -> Any:
+    """None, or the fraction for all sample axes or by dimension: (scale, scale_of)."""
+    if scale is None:
+        return None
+    if isinstance(scale, dict):
+        return {text("view: scale", dim): _fraction(f"view: scale[{dim!r}]", value) for dim, value in scale.items()}
+    return _fraction("view: scale", scale)
+
+
+def _fraction(what: str, value: object) -> Any:
+    from fractions import Fraction
+
+    accepted = "a positive number such as 2 or 0.5 is expected"
+    number = value if isinstance(value, Fraction) else Fraction(real(what, value, accepted))
+    number = number.limit_denominator(_SCALES)
+    if not 0 < number <= _SCALES:
+        refuse(what, value, accepted)
+    return number

@@ -1,9 +1,10 @@
-/* What all samples derived from one another share: the archive, the sample axis and the views.
+/* What all samples derived from one another share: the archive, the sample axes and the views.
  *
  * Building calls (view.c) fill the specs; the first use freezes the core (freeze.c) into the planner's arrays and parts,
  * after which it is immutable. The lock guards building and freezing. Reference counted. */
 #ifndef API_CORE_H
 #define API_CORE_H
+#include "api/axis.h"
 #include "api/label.h"
 #include "api/samples.h"
 #include "api/transform.h"
@@ -11,11 +12,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define NO_AXIS (-1)
+
 struct dim_spec {
     bool set, keep; /* keep: the dimension stays in the tensor */
     enum plan_sel kind;
     int64_t start, count, step;
     const int64_t *list;
+    int axis; /* the sample axis it follows, or NO_AXIS */
+    int64_t scale,
+        scale_of; /* scale / scale_of positions of the axis' grid are one of this array's; 0: 1 */
 };
 struct view_spec {
     const char *name, *stack;
@@ -23,7 +29,7 @@ struct view_spec {
     int n_arrays;
     enum hr_dtype dtype;
     bool decode;
-    int axis; /* which dimension is the sample axis */
+    bool constant; /* follows no axis */
     const char *dims[HR_MAX_DIMS];
     struct dim_spec dim[HR_MAX_DIMS];
     struct view_transform transform;
@@ -36,11 +42,10 @@ struct core {
     pthread_mutex_t lock;
     struct arena arena;
     struct hr_archive *archive;
-    const char *along;
+    struct axis_spec axes[PLAN_MAX_AXES];
+    int n_axes;
     struct view_spec **views;
     size_t n_views, cap_views;
-    int64_t axis; /* length of the sample axis, -1 before the first view */
-    const struct array *axis_array;
     struct core *base; /* whose names and lists the views share, or NULL */
     bool frozen;
     /* after freezing */
@@ -48,24 +53,31 @@ struct core {
     struct plan_array *arrays;
     struct plan_part *parts;
     int n_arrays, n_parts;
-    int64_t first, last;
+    int64_t ids;                    /* positions of the product of all axes */
+    struct span all[PLAN_MAX_AXES]; /* whose boxes lie inside */
 };
 
 struct hr_samples {
     atomic_int refs;
     struct core *core;
-    bool whole; /* all ids of the core: first and last follow when it freezes */
-    int64_t first, last;
-    struct bitmap *filter;
+    bool whole;                     /* all ids of the core: the box follows when it freezes */
+    struct span box[PLAN_MAX_AXES]; /* per axis */
+    struct bitmap *filter;          /* of the product's ids, all in the box; NULL: all of the box */
 };
 
 struct core *core_ref(struct core *c);
 void core_unref(struct core *c);
 /* The number of a view while samples are built, with the lock held; HR_ESTATE, HR_ENOENT. */
 int core_view_named(struct hr_samples *s, const char *view, struct hr_error *e);
-/* An object with the ids [first, last) or `filter` (taken over) of core c; NULL when out of memory. */
-struct hr_samples *samples_derive(struct core *c, int64_t first, int64_t last,
-                                  struct bitmap *filter, bool whole);
+/* An object with the ids of `box` or of them those of `filter` (taken over); NULL when out of memory. */
+struct hr_samples *samples_derive(struct core *c, const struct span *box, struct bitmap *filter,
+                                  bool whole);
+/* The axis that follows dimension `name`; NULL when there is none. */
+struct axis_spec *core_axis(struct core *c, const char *name);
+int core_same(const struct hr_samples *a, const struct hr_samples *b, struct hr_error *e);
+int core_axis_number(struct core *c, const char *name, struct hr_error *e);
+/* Names of the axes: "time" or "time × member". */
+const char *core_axes_text(const struct core *c, char *out, size_t n);
 /* Name of dimension d of an array: its own, or dim_0, dim_1, …; NULL when out of memory. */
 const char *core_dim_name(struct core *c, const struct array *x, int d);
 /* Freeze the core if it is not, and settle the ids of `s`. */
@@ -76,6 +88,11 @@ int64_t samples_count_ids(const struct hr_samples *s); /* frozen samples */
 int core_view_layout(const struct core *c, const struct view_spec *v, struct samples_tensor *t,
                      uint64_t *items, uint64_t *stack_stride, uint64_t *strides,
                      struct hr_error *e);
+/* May `s` still get axes and views? With the lock held; HR_ESTATE. */
+int core_building(const struct hr_samples *s, struct hr_error *e);
+/* "time, lat, lon", and the one that was perhaps meant where `wanted` is none of them. */
+const char *core_dims_text(struct core *c, const struct array *x, const char *wanted, char *out,
+                           size_t n);
 /* Python's slice rules for step > 0 on a dimension of length n. */
 int core_slice_range(int has_start, int64_t start, int has_stop, int64_t stop, int64_t step,
                      int64_t n, int64_t *from, int64_t *count, struct hr_error *e);

@@ -4,6 +4,8 @@
 #include "plan/split.h"
 #include <string.h>
 
+#define MOST_IDS (INT64_C(1) << 48)
+
 static int source_number(struct core *c, const struct array *x, struct hr_error *e)
 {
     for (int i = 0; i < c->n_arrays; i++)
@@ -33,6 +35,31 @@ static int source_number(struct core *c, const struct array *x, struct hr_error 
     return c->n_arrays++;
 }
 
+static void take_place(struct samples_tensor *t, int *place, const char *name, int64_t n)
+{
+    *place = t->ndim;
+    t->dims[t->ndim] = name;
+    t->shape[t->ndim++] = n;
+}
+
+static bool has_steps(const struct core *c, const struct view_spec *v, int d)
+{
+    int axis = v->dim[d].axis;
+    return axis != NO_AXIS && c->axes[axis].kind == AXIS_STEPS;
+}
+
+/* Steps of an axis come first, as "step"; where a view has several such dimensions, each with the name of its own. */
+static void place_steps(const struct core *c, const struct view_spec *v, struct samples_tensor *t,
+                        int *place)
+{
+    int n = 0, ndim = v->arrays[0]->ndim;
+    for (int d = 0; d < ndim; d++)
+        n += has_steps(c, v, d) && v->dim[d].keep;
+    for (int d = 0; d < ndim; d++)
+        if (has_steps(c, v, d) && v->dim[d].keep)
+            take_place(t, &place[d], n > 1 ? v->dims[d] : "step", v->dim[d].count);
+}
+
 /* The tensor of a view: which of its dimensions each dimension of the array becomes, with strides in items. */
 int core_view_layout(const struct core *c, const struct view_spec *v, struct samples_tensor *t,
                      uint64_t *items, uint64_t *stack_stride, uint64_t *strides, struct hr_error *e)
@@ -44,29 +71,17 @@ int core_view_layout(const struct core *c, const struct view_spec *v, struct sam
     t->mask = v->mask_of != NULL;
     t->view = v;
     t->ndim = 1;
-    t->dims[0] = c->along;
+    t->dims[0] = c->n_axes == 1 && c->axes[0].kind == AXIS_STEPS ? c->axes[0].name : "sample";
     t->shape[0] = 0;
-    place[v->axis] = -1;
-    if (v->dim[v->axis].keep) {
-        place[v->axis] = t->ndim;
-        t->dims[t->ndim] = "step";
-        t->shape[t->ndim++] = v->dim[v->axis].count;
-    }
-    if (v->stack) {
-        stack = t->ndim;
-        t->dims[t->ndim] = v->stack;
-        t->shape[t->ndim++] = v->n_arrays;
-    }
-    for (int d = 0; d < x->ndim; d++) {
-        if (d == v->axis)
-            continue;
-        bool whole = !v->dim[d].set;
+    for (int d = 0; d < HR_MAX_DIMS; d++)
         place[d] = -1;
-        if (whole || v->dim[d].keep) {
-            place[d] = t->ndim;
-            t->dims[t->ndim] = v->dims[d];
-            t->shape[t->ndim++] = whole ? (int64_t)x->shape[d] : v->dim[d].count;
-        }
+    place_steps(c, v, t, place);
+    if (v->stack)
+        take_place(t, &stack, v->stack, v->n_arrays);
+    for (int d = 0; d < x->ndim; d++) {
+        bool whole = !v->dim[d].set && v->dim[d].axis == NO_AXIS;
+        if (!has_steps(c, v, d) && (whole || v->dim[d].keep))
+            take_place(t, &place[d], v->dims[d], whole ? (int64_t)x->shape[d] : v->dim[d].count);
     }
     int moved[HR_MAX_DIMS];
     TRY(transform_order(v, t, moved, e));
@@ -89,6 +104,152 @@ int core_view_layout(const struct core *c, const struct view_spec *v, struct sam
         strides[d] = place[d] < 0 ? 0 : stride[place[d]];
     *stack_stride = stack < 0 ? 0 : stride[stack];
     return 0;
+}
+
+/* ---- axes ------------------------------------------------------------------------------------------------------ */
+
+static int64_t scale_above(const struct dim_spec *d)
+{
+    return d->scale ? d->scale : 1;
+}
+
+static int64_t scale_below(const struct dim_spec *d)
+{
+    return d->scale ? d->scale_of : 1;
+}
+
+/* An array that is coarser than the axis has its length, divided and rounded either way. */
+static bool fits_axis(const struct axis_spec *a, const struct dim_spec *d, int64_t length)
+{
+    int64_t fine = a->length * scale_below(d), scale = scale_above(d);
+    return length == fine / scale || length == (fine + scale - 1) / scale;
+}
+
+static int wrong_length(const struct axis_spec *a, const struct dim_spec *d, const struct array *x,
+                        int64_t length, struct hr_error *e)
+{
+    if (!d->scale)
+        return error_set(
+            e, HR_EINVAL,
+            "dimension %s is %lld long in %s but %lld in %s: samples need one common axis (or say "
+            "the scale= at which they fit)",
+            a->name, (long long)a->length, a->array->path, (long long)length, x->path);
+    return error_set(e, HR_EINVAL,
+                     "dimension %s is %lld long in %s; at scale %lld/%lld of %lld in %s, %lld are "
+                     "expected",
+                     a->name, (long long)length, x->path, (long long)d->scale,
+                     (long long)d->scale_of, (long long)a->length, a->array->path,
+                     (long long)(a->length * d->scale_of / d->scale));
+}
+
+/* Calls `each` for every dimension of every array that follows an axis. */
+typedef int (*each_dim)(struct core *c, struct view_spec *v, int d, const struct array *x,
+                        struct hr_error *e);
+static int for_each_dim(struct core *c, each_dim each, struct hr_error *e)
+{
+    for (size_t i = 0; i < c->n_views; i++) {
+        struct view_spec *v = c->views[i];
+        for (int d = 0; d < v->arrays[0]->ndim; d++)
+            for (int k = 0; v->dim[d].axis != NO_AXIS && k < v->n_arrays; k++)
+                TRY(each(c, v, d, v->arrays[k], e));
+    }
+    return 0;
+}
+
+static int find_length(struct core *c, struct view_spec *v, int d, const struct array *x,
+                       struct hr_error *e)
+{
+    struct axis_spec *a = &c->axes[v->dim[d].axis];
+    (void)e;
+    if (!a->array && scale_above(&v->dim[d]) == scale_below(&v->dim[d])) {
+        a->array = x;
+        a->length = (int64_t)x->shape[d];
+    }
+    return 0;
+}
+
+static int check_length(struct core *c, struct view_spec *v, int d, const struct array *x,
+                        struct hr_error *e)
+{
+    const struct axis_spec *a = &c->axes[v->dim[d].axis];
+    int64_t length = (int64_t)x->shape[d];
+    return fits_axis(a, &v->dim[d], length) ? 0 : wrong_length(a, &v->dim[d], x, length, e);
+}
+
+/* Boxes of a coarser array show the same region: what begins or ends between its positions would show another. */
+static int check_scale(struct core *c, struct view_spec *v, int d, const struct array *x,
+                       struct hr_error *e)
+{
+    const struct axis_spec *a = &c->axes[v->dim[d].axis];
+    int64_t up = scale_above(&v->dim[d]), down = scale_below(&v->dim[d]);
+    const struct {
+        const char *what;
+        int64_t n;
+    } must[] = {{"size", a->size},
+                {"stride", a->kind == AXIS_PATCH ? a->stride : 0},
+                {"last place inside", a->edge == EDGE_CLIP ? a->length - a->size : 0}};
+    for (size_t i = 0; i < sizeof must / sizeof *must && a->size; i++)
+        if (must[i].n * down % up)
+            return error_set(
+                e, HR_EINVAL,
+                "view %s: along %s the %s %lld is no multiple of the scale of %s (%lld/%lld): its "
+                "boxes would show another region than the others",
+                v->name, a->name, must[i].what, (long long)must[i].n, x->path, (long long)up,
+                (long long)down);
+    if (a->size && !v->dim[d].set)
+        v->dim[d].count = a->size * down / up;
+    return 0;
+}
+
+/* Crops begin where every view has a position: at multiples of all scales. */
+static int64_t axis_align(const struct core *c, int axis)
+{
+    int64_t align = 1;
+    for (size_t i = 0; i < c->n_views; i++)
+        for (int d = 0; d < c->views[i]->arrays[0]->ndim; d++) {
+            const struct dim_spec *spec = &c->views[i]->dim[d];
+            int64_t a = align;
+            if (spec->axis == axis)
+                while (align * scale_below(spec) % scale_above(spec))
+                    align += a;
+        }
+    return align;
+}
+
+/* A window that no sample can have, said by the view's name. */
+static int check_window(struct core *c, struct view_spec *v, int d, const struct array *x,
+                        struct hr_error *e)
+{
+    const struct dim_spec *steps = &v->dim[d];
+    int64_t length = (int64_t)x->shape[d];
+    if (c->axes[steps->axis].edge != EDGE_VALID || (steps->count - 1) * steps->step < length)
+        return 0;
+    return error_set(e, HR_EINVAL,
+                     "view %s takes %lld steps, but %s is only %lld long: no sample has them all",
+                     v->name, (long long)((steps->count - 1) * steps->step + 1),
+                     c->axes[steps->axis].name, (long long)length);
+}
+
+static int settle_axes(struct core *c, struct hr_error *e)
+{
+    TRY(for_each_dim(c, find_length, e));
+    c->ids = 1;
+    for (int a = 0; a < c->n_axes; a++) {
+        struct axis_spec *axis = &c->axes[a];
+        uint64_t ids;
+        if (!axis->array && axis->kind != AXIS_DRAWS)
+            return error_set(e, HR_EINVAL,
+                             "no view follows the sample axis %s at its own resolution: at least "
+                             "one without a scale has to",
+                             axis->name);
+        TRY(axis_settle(axis, axis_align(c, a), e));
+        if (!mul_u64((uint64_t)c->ids, (uint64_t)axis->n, &ids) || ids > MOST_IDS)
+            return error_set(e, HR_EUNSUPPORTED, "more than 2^48 samples");
+        c->ids = (int64_t)ids;
+    }
+    TRY(for_each_dim(c, check_length, e));
+    TRY(for_each_dim(c, check_scale, e));
+    return for_each_dim(c, check_window, e);
 }
 
 static int freeze_view(struct core *c, int number, struct hr_error *e)
@@ -114,7 +275,10 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
                                           .step = spec->step,
                                           .list = spec->list,
                                           .to_stride = strides[d]};
-            if (d != v->axis && !spec->set)
+            if (spec->axis != NO_AXIS)
+                axis_dim(&c->axes[spec->axis], spec->axis, scale_above(spec), scale_below(spec),
+                         &p->dim[d]);
+            else if (!spec->set)
                 p->dim[d] = (struct plan_dim){.kind = SEL_SLICE,
                                               .count = (int64_t)x->shape[d],
                                               .step = 1,
@@ -124,30 +288,33 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
     return 0;
 }
 
-/* A window that no sample can have, said by the view's name. */
-static int check_window(const struct core *c, const struct view_spec *v, struct hr_error *e)
+/* The positions whose boxes lie inside every array. */
+static int settle_ids(struct core *c, struct hr_error *e)
 {
-    const struct dim_spec *steps = &v->dim[v->axis];
-    if (steps->count <= c->axis)
-        return 0;
-    return error_set(e, HR_EINVAL,
-                     "view %s takes %lld steps, but %s is only %lld long: no sample has them all",
-                     v->name, (long long)steps->count, c->along, (long long)c->axis);
+    struct plan_axis axes[PLAN_MAX_AXES];
+    for (int a = 0; a < c->n_axes; a++)
+        axes[a] = axis_plan(&c->axes[a], (struct span){0, c->axes[a].n});
+    TRY(split_valid_ids(c->arrays, c->parts, c->n_parts, axes, c->n_axes, e));
+    for (int a = 0; a < c->n_axes; a++)
+        c->all[a] = (struct span){(int64_t)axes[a].first, (int64_t)axes[a].last};
+    return 0;
 }
 
 static int freeze_locked(struct core *c, struct hr_error *e)
 {
     if (c->frozen)
         return 0;
+    if (!c->n_axes)
+        return error_set(e, HR_EINVAL,
+                         "no sample axis given: name a dimension, such as along=\"time\"");
     if (!c->n_views)
         return error_set(e, HR_EINVAL,
                          "no view given: say what a sample takes, such as x=hr.view(\"t2m\")");
     size_t parts = 0;
     transform_masks(c);
-    for (size_t i = 0; i < c->n_views; i++) {
-        TRY(check_window(c, c->views[i], e));
+    TRY(settle_axes(c, e));
+    for (size_t i = 0; i < c->n_views; i++)
         parts += (size_t)c->views[i]->n_arrays;
-    }
     c->n_arrays = c->n_parts = 0;
     c->sources = arena_array(&c->arena, parts, sizeof *c->sources);
     c->arrays = arena_array(&c->arena, parts, sizeof *c->arrays);
@@ -156,10 +323,7 @@ static int freeze_locked(struct core *c, struct hr_error *e)
         return error_nomem(e, parts * sizeof *c->parts, "views");
     for (size_t i = 0; i < c->n_views; i++)
         TRY(freeze_view(c, (int)i, e));
-    struct plan_axis axis = {.n = (uint64_t)c->axis, .last = (uint64_t)c->axis};
-    TRY(split_valid_ids(c->arrays, c->parts, c->n_parts, &axis, 1, e));
-    c->first = (int64_t)axis.first;
-    c->last = (int64_t)axis.last;
+    TRY(settle_ids(c, e));
     c->frozen = true;
     return 0;
 }
@@ -169,10 +333,8 @@ int samples_freeze(struct hr_samples *s, struct hr_error *e)
     struct core *c = s->core;
     pthread_mutex_lock(&c->lock);
     int rc = freeze_locked(c, e);
-    if (!rc && s->whole) {
-        s->first = c->first;
-        s->last = c->last;
-    }
+    if (!rc && s->whole)
+        memcpy(s->box, c->all, sizeof s->box);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }

@@ -5,7 +5,6 @@
 #include "api/ids.h"
 #include "base/keyed.h"
 #include "base/mem.h"
-#include "plan/split.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +20,17 @@ struct groups {
     uint64_t *sizes;
     size_t cap_values, cap_sizes;
 };
+
+/* One value for each position of an axis, or for each id (unit 1, n ids). */
+struct labels {
+    const int64_t *value;
+    uint64_t unit, n;
+};
+
+static int64_t label_of(const struct labels *l, int64_t id)
+{
+    return l->value[l->unit == 1 ? (uint64_t)id % l->n : (uint64_t)id / l->unit % l->n];
+}
 
 static void groups_dispose(struct groups *g)
 {
@@ -146,8 +156,8 @@ static int bits_new(const struct core *c, int n, struct bitmap **out, struct hr_
     struct bitmap *bits = mem_array((size_t)n, sizeof *bits);
     int rc = bits ? 0 : error_nomem(e, (uint64_t)n * sizeof *bits, "split");
     for (int i = 0; i < n && !rc; i++)
-        if (bitmap_init(&bits[i], (uint64_t)c->axis) < 0)
-            rc = error_nomem(e, (uint64_t)c->axis / 8, "sample filter");
+        if (bitmap_init(&bits[i], (uint64_t)c->ids) < 0)
+            rc = error_nomem(e, (uint64_t)c->ids / 8, "sample filter");
     *out = bits;
     return rc;
 }
@@ -189,36 +199,69 @@ static int runs_make(struct hr_samples *s, struct bitmap *bits, int n, int64_t g
     return rc;
 }
 
-static int groups_of(struct hr_samples *s, const int64_t *group, struct groups *g,
+static int groups_of(const struct id_set *ids, const struct labels *labels, struct groups *g,
                      struct hr_error *e)
 {
-    struct id_set ids = ids_of(s);
-    for (int64_t at = 0, from, to; id_set_run(&ids, &at, &from, &to);)
+    for (int64_t at = 0, from, to; id_set_run(ids, &at, &from, &to);)
         for (int64_t id = from; id < to; id++)
-            TRY(groups_count(g, group[id], e));
+            TRY(groups_count(g, label_of(labels, id), e));
     return 0;
 }
 
-static int split_groups(struct hr_samples *s, const int64_t *group, struct groups *g,
+static int deal_ids(const struct core *c, const struct id_set *ids, const struct labels *labels,
+                    struct groups *g, const double *fractions, int n, uint64_t seed,
+                    struct bitmap **bits, struct hr_error *e)
+{
+    int16_t *to;
+    TRY(groups_of(ids, labels, g, e));
+    TRY(deal(g, true, g->values, seed, fractions, n, &to, e));
+    int rc = bits_new(c, n, bits, e);
+    for (int64_t at = 0, from, end; !rc && id_set_run(ids, &at, &from, &end);)
+        for (int64_t id = from; id < end; id++) {
+            int16_t run = to[g->table[place_of(g, label_of(labels, id))] - 1];
+            if (run >= 0)
+                bitmap_set(&(*bits)[run], (uint64_t)id);
+        }
+    mem_free(to);
+    return rc;
+}
+
+static int split_groups(struct hr_samples *s, const struct labels *labels, struct groups *g,
                         const double *fractions, int n, uint64_t seed, int64_t gap,
                         struct hr_samples **out, struct hr_error *e)
 {
-    int16_t *to;
-    struct bitmap *bits;
-    TRY(groups_of(s, group, g, e));
-    TRY(deal(g, true, g->values, seed, fractions, n, &to, e));
-    int rc = bits_new(s->core, n, &bits, e);
-    struct id_set ids = ids_of(s);
-    for (int64_t at = 0, from, end; !rc && id_set_run(&ids, &at, &from, &end);)
-        for (int64_t id = from; id < end; id++) {
-            int16_t run = to[g->table[place_of(g, group[id])] - 1];
-            if (run >= 0)
-                bitmap_set(&bits[run], (uint64_t)id);
-        }
-    mem_free(to);
+    struct bitmap *bits = NULL;
+    struct ids ids;
+    TRY(ids_open(s, &ids, e));
+    int rc = deal_ids(s->core, &ids.set, labels, g, fractions, n, seed, &bits, e);
+    ids_close(&ids);
     if (!rc)
         rc = runs_make(s, bits, n, gap, out, e);
     bits_free(bits, n);
+    return rc;
+}
+
+int hr_samples_axis_split_groups(struct hr_samples *s, const char *dim, const int64_t *group,
+                                 int64_t n_group, const double *fractions, int n, uint64_t seed,
+                                 int64_t gap, struct hr_samples **out, struct hr_error *e)
+{
+    char axes[200];
+    struct groups g = {0};
+    TRY(samples_freeze(s, e));
+    struct core *c = s->core;
+    int a = dim ? core_axis_number(c, dim, e) : 0;
+    TRY(a);
+    TRY(fractions_check(fractions, n, e));
+    int64_t wanted = dim ? c->axes[a].n : c->ids;
+    if (n_group != wanted)
+        return error_set(
+            e, HR_EINVAL,
+            "%lld groups are given: one for each of the %lld positions of %s is expected",
+            (long long)n_group, (long long)wanted,
+            dim ? dim : core_axes_text(c, axes, sizeof axes));
+    struct labels labels = {group, dim ? ids_unit(c, a) : 1, (uint64_t)wanted};
+    int rc = split_groups(s, &labels, &g, fractions, n, seed, gap, out, e);
+    groups_dispose(&g);
     return rc;
 }
 
@@ -226,17 +269,7 @@ int hr_samples_split_groups(struct hr_samples *s, const int64_t *group, int64_t 
                             const double *fractions, int n, uint64_t seed, int64_t gap,
                             struct hr_samples **out, struct hr_error *e)
 {
-    struct groups g = {0};
-    TRY(samples_freeze(s, e));
-    TRY(fractions_check(fractions, n, e));
-    if (n_group != s->core->axis)
-        return error_set(
-            e, HR_EINVAL,
-            "%lld groups are given: one for each of the %lld positions of %s is expected",
-            (long long)n_group, (long long)s->core->axis, s->core->along);
-    int rc = split_groups(s, group, &g, fractions, n, seed, gap, out, e);
-    groups_dispose(&g);
-    return rc;
+    return hr_samples_axis_split_groups(s, NULL, group, n_group, fractions, n, seed, gap, out, e);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
@@ -257,9 +290,12 @@ static int split_blocks(struct hr_samples *s, struct hr_samples **blocks, int n_
     TRY(rc);
     rc = bits_new(s->core, n, &bits, e);
     for (int i = 0; i < n_blocks && !rc; i++) {
-        struct id_set ids = ids_of(blocks[i]);
-        for (int64_t at = 0, from, end; to[i] >= 0 && id_set_run(&ids, &at, &from, &end);)
+        struct ids ids;
+        if ((rc = ids_open(blocks[i], &ids, e)) < 0)
+            break;
+        for (int64_t at = 0, from, end; to[i] >= 0 && id_set_run(&ids.set, &at, &from, &end);)
             bitmap_set_range(&bits[to[i]], (uint64_t)from, (uint64_t)end);
+        ids_close(&ids);
     }
     mem_free(to);
     if (!rc)
@@ -271,6 +307,13 @@ static int split_blocks(struct hr_samples *s, struct hr_samples **blocks, int n_
 int hr_samples_split_blocks(struct hr_samples *s, int n_blocks, const double *fractions, int n,
                             int keyed, uint64_t seed, int64_t gap, struct hr_samples **out,
                             struct hr_error *e)
+{
+    return hr_samples_axis_split_blocks(s, NULL, n_blocks, fractions, n, keyed, seed, gap, out, e);
+}
+
+int hr_samples_axis_split_blocks(struct hr_samples *s, const char *dim, int n_blocks,
+                                 const double *fractions, int n, int keyed, uint64_t seed,
+                                 int64_t gap, struct hr_samples **out, struct hr_error *e)
 {
     TRY(samples_freeze(s, e));
     TRY(fractions_check(fractions, n, e));
@@ -286,7 +329,7 @@ int hr_samples_split_blocks(struct hr_samples *s, int n_blocks, const double *fr
     for (int i = 0; i < n_blocks && !rc; i++)
         equal[i] = 1.0 / n_blocks;
     if (!rc)
-        rc = hr_samples_split(s, equal, n_blocks, 0, blocks, e);
+        rc = hr_samples_axis_split(s, dim, equal, n_blocks, 0, blocks, e);
     if (!rc) {
         rc = split_blocks(s, blocks, n_blocks, fractions, n, keyed, seed, gap, out, e);
         for (int i = 0; i < n_blocks; i++)

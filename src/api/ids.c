@@ -7,47 +7,154 @@ static size_t words_of(const struct bitmap *b)
     return (size_t)(b->n / 64 + (b->n % 64 != 0));
 }
 
-struct id_set ids_of(const struct hr_samples *s)
+uint64_t ids_unit(const struct core *c, int a)
 {
-    return (struct id_set){s->first, s->last, s->filter};
+    uint64_t unit = 1;
+    for (int i = a + 1; i < c->n_axes; i++)
+        unit *= (uint64_t)c->axes[i].n;
+    return unit;
+}
+
+static bool box_empty(const struct hr_samples *s)
+{
+    for (int a = 0; a < s->core->n_axes; a++)
+        if (s->box[a].last <= s->box[a].first)
+            return true;
+    return false;
+}
+
+/* The first and one past the last id of a box. */
+static struct span box_span(const struct hr_samples *s)
+{
+    struct span out = {0, 1};
+    if (box_empty(s))
+        return (struct span){0, 0};
+    for (int a = 0; a < s->core->n_axes; a++) {
+        int64_t unit = (int64_t)ids_unit(s->core, a);
+        out.first += s->box[a].first * unit;
+        out.last += (s->box[a].last - 1) * unit;
+    }
+    return out;
+}
+
+/* Are the ids of the box neighbours? Then nothing outside lies between the first and the last. */
+static bool box_is_run(const struct hr_samples *s)
+{
+    struct span run = box_span(s);
+    int64_t n = 1;
+    for (int a = 0; a < s->core->n_axes; a++)
+        n *= s->box[a].last - s->box[a].first;
+    return box_empty(s) || run.last - run.first == n;
+}
+
+/* Sets the bits of the box from axis a inwards, `base` being the id of the outer positions. */
+static void set_box(const struct hr_samples *s, int a, uint64_t base, struct bitmap *out)
+{
+    uint64_t unit = ids_unit(s->core, a);
+    const struct span *b = &s->box[a];
+    if (a == s->core->n_axes - 1) {
+        bitmap_set_range(out, base + (uint64_t)b->first, base + (uint64_t)b->last);
+        return;
+    }
+    for (int64_t p = b->first; p < b->last; p++)
+        set_box(s, a + 1, base + (uint64_t)p * unit, out);
 }
 
 int ids_bits(const struct hr_samples *s, struct bitmap *out, struct hr_error *e)
 {
-    if (bitmap_init(out, (uint64_t)s->core->axis) < 0)
-        return error_nomem(e, (uint64_t)s->core->axis / 8, "sample filter");
-    if (s->filter) {
+    if (bitmap_init(out, (uint64_t)s->core->ids) < 0)
+        return error_nomem(e, (uint64_t)s->core->ids / 8, "sample filter");
+    struct span run = box_span(s);
+    if (s->filter)
         memcpy(out->words, s->filter->words, words_of(out) * 8);
-        bitmap_clear_range(out, 0, (uint64_t)s->first);
-        bitmap_clear_range(out, (uint64_t)s->last, out->n);
-    } else {
-        bitmap_set_range(out, (uint64_t)s->first, (uint64_t)s->last);
-    }
+    else if (box_is_run(s))
+        bitmap_set_range(out, (uint64_t)run.first, (uint64_t)run.last);
+    else
+        set_box(s, 0, 0, out);
     return 0;
 }
 
-void ids_and(struct bitmap *bits, const struct hr_samples *s)
+int ids_open(const struct hr_samples *s, struct ids *out, struct hr_error *e)
 {
-    bitmap_clear_range(bits, 0, (uint64_t)s->first);
-    bitmap_clear_range(bits, (uint64_t)s->last, bits->n);
-    if (s->filter)
-        for (size_t w = 0; w < words_of(bits); w++)
-            bits->words[w] &= s->filter->words[w];
+    struct span run = box_span(s);
+    *out = (struct ids){.set = {run.first, run.last, s->filter}};
+    if (s->filter || box_is_run(s))
+        return 0;
+    TRY(ids_bits(s, &out->own, e));
+    out->set.filter = &out->own;
+    return 0;
+}
+
+void ids_close(struct ids *ids)
+{
+    bitmap_dispose(&ids->own);
+}
+
+int ids_and(struct bitmap *bits, const struct hr_samples *s, struct hr_error *e)
+{
+    struct ids ids;
+    TRY(ids_open(s, &ids, e));
+    bitmap_clear_range(bits, 0, (uint64_t)ids.set.first);
+    bitmap_clear_range(bits, (uint64_t)ids.set.last, bits->n);
+    for (size_t w = 0; ids.set.filter && w < words_of(bits); w++)
+        bits->words[w] &= ids.set.filter->words[w];
+    ids_close(&ids);
+    return 0;
+}
+
+/* Widens the box by the ids [from, to). */
+static void widen(const struct core *c, struct span *box, uint64_t from, uint64_t to)
+{
+    uint64_t last = to - 1;
+    bool same = true; /* outer positions of first and last id */
+    for (int a = 0; a < c->n_axes; a++) {
+        uint64_t unit = ids_unit(c, a), n = (uint64_t)c->axes[a].n;
+        int64_t low = (int64_t)(from / unit % n), high = (int64_t)(last / unit % n);
+        if (!same) {
+            low = 0;
+            high = (int64_t)n - 1;
+        }
+        same &= low == high;
+        box[a].first = box[a].first < low ? box[a].first : low;
+        box[a].last = box[a].last > high + 1 ? box[a].last : high + 1;
+    }
+}
+
+/* The smallest box around the bits. */
+static void find_box(const struct core *c, const struct bitmap *bits, struct span *box)
+{
+    struct id_set set = {0, (int64_t)bits->n, bits};
+    memset(box, 0, PLAN_MAX_AXES * sizeof *box);
+    if (!bits->total)
+        return;
+    for (int a = 0; a < c->n_axes; a++)
+        box[a] = (struct span){INT64_MAX, 0};
+    if (c->n_axes == 1) {
+        widen(c, box, bitmap_select(bits, 0), bitmap_select(bits, bits->total - 1) + 1);
+        return;
+    }
+    for (int64_t at = 0, from, to; id_set_run(&set, &at, &from, &to);)
+        widen(c, box, (uint64_t)from, (uint64_t)to);
+}
+
+static uint64_t box_count(const struct core *c, const struct span *box)
+{
+    uint64_t n = 1;
+    for (int a = 0; a < c->n_axes; a++)
+        n *= (uint64_t)(box[a].last - box[a].first);
+    return n;
 }
 
 int ids_samples(struct core *c, struct bitmap *bits, struct hr_samples **out, struct hr_error *e)
 {
     struct bitmap *filter = NULL;
-    int64_t first = 0, last = 0;
+    struct span box[PLAN_MAX_AXES];
     if (bitmap_index(bits) < 0) {
         bitmap_dispose(bits);
         return error_nomem(e, bits->n / 64, "sample filter");
     }
-    if (bits->total) {
-        first = (int64_t)bitmap_select(bits, 0);
-        last = (int64_t)bitmap_select(bits, bits->total - 1) + 1;
-    }
-    if (bits->total < (uint64_t)(last - first)) {
+    find_box(c, bits, box);
+    if (bits->total < box_count(c, box)) {
         if (!(filter = mem_alloc(sizeof *filter))) {
             bitmap_dispose(bits);
             return error_nomem(e, sizeof *filter, "sample filter");
@@ -56,10 +163,63 @@ int ids_samples(struct core *c, struct bitmap *bits, struct hr_samples **out, st
     } else {
         bitmap_dispose(bits);
     }
-    if ((*out = samples_derive(c, first, last, filter, false)))
+    if ((*out = samples_derive(c, box, filter, false)))
         return 0;
     if (filter)
         bitmap_dispose(filter);
     mem_free(filter);
     return error_nomem(e, sizeof **out, "samples");
+}
+
+/* Clears the ids whose position on axis a is outside: `positions`, or the span where there are none. */
+static void clear_elsewhere(const struct core *c, int a, struct span span,
+                            const struct bitmap *positions, struct bitmap *bits)
+{
+    uint64_t unit = ids_unit(c, a), n = (uint64_t)c->axes[a].n;
+    for (uint64_t id = 0; id < bits->n;) {
+        uint64_t p = id / unit % n, run = 1;
+        bool kept = positions ? bitmap_test(positions, p)
+                              : (int64_t)p >= span.first && (int64_t)p < span.last;
+        if (!positions) /* to the next border of the span */
+            run = (int64_t)p < span.first  ? (uint64_t)span.first - p
+                  : (int64_t)p < span.last ? (uint64_t)span.last - p
+                                           : n - p;
+        if (!kept)
+            bitmap_clear_range(bits, id, id + run * unit);
+        id += run * unit;
+    }
+}
+
+int ids_in_span(struct hr_samples *s, int a, struct span span, struct hr_samples **out,
+                struct hr_error *e)
+{
+    struct span box[PLAN_MAX_AXES];
+    struct bitmap bits;
+    memcpy(box, s->box, sizeof box);
+    span.first = span.first > 0 ? span.first : 0;
+    span.last = span.last < s->core->axes[a].n ? span.last : s->core->axes[a].n;
+    span.last = span.last > span.first ? span.last : span.first;
+    if (!s->filter) {
+        box[a].first = span.first > box[a].first ? span.first : box[a].first;
+        box[a].last = span.last < box[a].last ? span.last : box[a].last;
+        box[a].last = box[a].last > box[a].first ? box[a].last : box[a].first;
+        *out = samples_derive(s->core, box, NULL, false);
+        return *out ? 0 : error_nomem(e, sizeof **out, "samples");
+    }
+    TRY(ids_bits(s, &bits, e));
+    clear_elsewhere(s->core, a, span, NULL, &bits);
+    return ids_samples(s->core, &bits, out, e);
+}
+
+int ids_at_positions(struct hr_samples *s, int a, const struct bitmap *positions,
+                     struct hr_samples **out, struct hr_error *e)
+{
+    struct bitmap bits;
+    TRY(ids_bits(s, &bits, e));
+    if (s->core->n_axes == 1)
+        for (size_t w = 0; w < words_of(&bits); w++)
+            bits.words[w] &= positions->words[w];
+    else
+        clear_elsewhere(s->core, a, (struct span){0, 0}, positions, &bits);
+    return ids_samples(s->core, &bits, out, e);
 }

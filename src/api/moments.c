@@ -39,6 +39,24 @@ static int find_view(const struct core *c, const char *name, struct hr_error *e)
     return error_set(e, HR_ENOENT, "moments: there is no view named %s", name ? name : "");
 }
 
+/* Steps around the sample are left out; patches and crops stay what they are. */
+static void own_position(const struct core *c, struct view_spec *v)
+{
+    for (int d = 0; d < v->arrays[0]->ndim; d++) {
+        struct dim_spec *x = &v->dim[d];
+        if (x->axis == NO_AXIS)
+            continue;
+        bool steps = c->axes[x->axis].kind == AXIS_STEPS;
+        *x = (struct dim_spec){.kind = SEL_SAMPLE,
+                               .keep = !steps,
+                               .count = steps ? 1 : c->axes[x->axis].size,
+                               .step = 1,
+                               .axis = x->axis,
+                               .scale = x->scale,
+                               .scale_of = x->scale_of};
+    }
+}
+
 static int copy_view(struct core *to, const struct core *from, int number, struct hr_error *e)
 {
     struct view_spec *v = arena_alloc(&to->arena, sizeof *v);
@@ -47,13 +65,13 @@ static int copy_view(struct core *to, const struct core *from, int number, struc
     *v = *from->views[number];
     if (v->mask_of)
         return error_set(e, HR_EINVAL, "moments: view %s is the mask of another", v->name);
-    v->dim[v->axis] = (struct dim_spec){.kind = SEL_SAMPLE, .count = 1, .step = 1};
+    own_position(from, v);
     v->transform.normalizes = v->transform.fills = false;
     v->layout = (struct view_layout){0};
     v->dtype = HR_NONE;
     to->views[to->n_views++] = v;
-    to->axis = from->axis;
-    to->axis_array = from->axis_array;
+    memcpy(to->axes, from->axes, sizeof to->axes);
+    to->n_axes = from->n_axes;
     to->base = core_ref((struct core *)from); /* names and lists lie there */
     return 0;
 }
@@ -84,13 +102,13 @@ static int pass_samples(struct hr_samples *s, const char *view, struct hr_sample
     TRY(samples_freeze(s, e));
     int number = find_view(s->core, view, e);
     TRY(number);
-    TRY(hr_samples_new(s->core->archive, s->core->along, &all, e));
+    TRY(hr_samples_new(s->core->archive, NULL, &all, e));
     int rc = copy_view(all->core, s->core, number, e);
     if (rc >= 0)
         rc = samples_freeze(all, e);
     if (rc >= 0 && s->filter)
         rc = copy_filter(s->filter, &filter, e);
-    if (rc >= 0 && !(*out = samples_derive(all->core, s->first, s->last, filter, false))) {
+    if (rc >= 0 && !(*out = samples_derive(all->core, s->box, filter, false))) {
         bitmap_dispose(filter);
         mem_free(filter);
         rc = error_nomem(e, sizeof **out, "samples");

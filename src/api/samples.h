@@ -1,7 +1,7 @@
 /* From what the user said a sample is, to the planner's numbers.
  *
  * `struct hr_samples` = a frozen core (archive, sample axis, views) shared by everything derived from it, and the ids that
- * are left: a range, or a bitmap over the axis. samples_plan is made from it once per loader. */
+ * are left: a box, or a bitmap over the axes' product. samples_plan is made from it once per loader. */
 #ifndef API_SAMPLES_H
 #define API_SAMPLES_H
 #include "format/cf.h"
@@ -31,7 +31,8 @@ struct samples_plan {
     struct plan_view *views;
     struct plan_part *parts;
     int n_arrays, n_views, n_parts;
-    struct plan_axis axes[1];
+    struct plan_axis axes[PLAN_MAX_AXES];
+    int n_axes;
     struct bitmap *filter; /* NULL: the whole range; owned by the samples */
     uint64_t archive_hash, views_hash;
     struct hr_samples *samples; /* a reference: keeps strings, lists and the filter alive */

@@ -78,6 +78,31 @@ static uint64_t hash_archive(const struct core *c)
     return hash_value(&h);
 }
 
+/* What differs from one plain axis, so that the fingerprints of such samples are what they always were. */
+static void hash_dim(const struct plan_dim *dim, const struct plan_axis *axes, struct hash *h)
+{
+    if (!dim->axis && dim->mul <= 1 && dim->div <= 1 && !dim->edge && !dim->table)
+        return;
+    hash_u64(h, (uint64_t)dim->axis);
+    hash_u64(h, (uint64_t)dim->mul);
+    hash_u64(h, (uint64_t)dim->div);
+    hash_u64(h, dim->edge);
+    uint64_t n = axes[dim->axis].places ? axes[dim->axis].places : axes[dim->axis].n;
+    for (uint64_t j = 0; dim->table && j < n; j++)
+        hash_u64(h, (uint64_t)dim->table[j]);
+}
+
+/* The outermost axis may grow: ids stay what they are. */
+static void hash_axes(const struct samples_plan *p, struct hash *h)
+{
+    if (p->n_axes == 1 && !p->axes[0].places)
+        return;
+    for (int a = 0; a < p->n_axes; a++) {
+        hash_u64(h, a ? p->axes[a].n : 0);
+        hash_u64(h, p->axes[a].places);
+    }
+}
+
 static uint64_t hash_views(const struct samples_plan *p)
 {
     struct hash h;
@@ -101,8 +126,11 @@ static uint64_t hash_views(const struct samples_plan *p)
             hash_u64(&h, (uint64_t)dim->step);
             for (int64_t j = 0; dim->kind == SEL_LIST && j < dim->count; j++)
                 hash_u64(&h, (uint64_t)dim->list[j]);
+            if (dim->kind == SEL_SAMPLE)
+                hash_dim(dim, p->axes, &h);
         }
     }
+    hash_axes(p, &h);
     return hash_value(&h);
 }
 
@@ -116,7 +144,9 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
     p->sources = c->sources;
     p->arrays = c->arrays;
     p->parts = c->parts;
-    p->axes[0] = (struct plan_axis){(uint64_t)c->axis, (uint64_t)s->first, (uint64_t)s->last, 0};
+    p->n_axes = c->n_axes;
+    for (int a = 0; a < c->n_axes; a++)
+        p->axes[a] = axis_plan(&c->axes[a], s->box[a]);
     p->filter = s->filter;
     p->tensors = arena_array(&p->arena, c->n_views, sizeof *p->tensors);
     p->views = arena_array(&p->arena, c->n_views, sizeof *p->views);
@@ -188,6 +218,26 @@ static void view_json(struct buf *b, const struct samples_plan *p, int i)
                (unsigned long long)(p->views[i].items * p->views[i].item));
 }
 
+static void axis_json(struct buf *b, const struct axis_spec *a, struct span box, int number)
+{
+    static const char *const kinds[] = {"steps", "patch", "crop", "draws"};
+    static const char *const edges[] = {"valid", "pad", "reflect", "clip"};
+    buf_puts(b, number ? ", {\"name\": " : "{\"name\": ");
+    buf_json_string(b, a->name, strlen(a->name));
+    buf_printf(b, ", \"kind\": \"%s\", \"n\": %lld, \"first\": %lld, \"last\": %lld",
+               kinds[a->kind], (long long)a->n, (long long)box.first, (long long)box.last - 1);
+    if (a->kind != AXIS_DRAWS)
+        buf_printf(b, ", \"length\": %lld", (long long)a->length);
+    if (a->size)
+        buf_printf(b, ", \"size\": %lld", (long long)a->size);
+    if (a->kind == AXIS_PATCH)
+        buf_printf(b, ", \"stride\": %lld, \"edge\": \"%s\"", (long long)a->stride, edges[a->edge]);
+    if (a->kind == AXIS_CROP)
+        buf_printf(b, ", \"places\": %lld, \"align\": %lld", (long long)a->places,
+                   (long long)a->align);
+    buf_puts(b, "}");
+}
+
 int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e)
 {
     struct samples_plan *p;
@@ -199,12 +249,15 @@ int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e)
         hr_samples_ids(s, 0, 1, &first, NULL);
         hr_samples_ids(s, count - 1, 1, &last, NULL);
     }
+    const struct core *c = s->core;
     buf_puts(&b, "{\"along\": ");
-    buf_json_string(&b, s->core->along, strlen(s->core->along));
-    buf_printf(
-        &b,
-        ", \"axis\": %lld, \"count\": %lld, \"first_id\": %lld, \"last_id\": %lld, \"views\": [",
-        (long long)s->core->axis, (long long)count, (long long)first, (long long)last);
+    buf_json_string(&b, c->axes[0].name, strlen(c->axes[0].name));
+    buf_printf(&b, ", \"axis\": %lld, \"count\": %lld, \"first_id\": %lld, \"last_id\": %lld",
+               (long long)c->ids, (long long)count, (long long)first, (long long)last);
+    buf_puts(&b, ", \"axes\": [");
+    for (int a = 0; a < c->n_axes; a++)
+        axis_json(&b, &c->axes[a], s->box[a], a);
+    buf_puts(&b, "], \"views\": [");
     for (int i = 0; i < p->n_views; i++)
         view_json(&b, p, i);
     buf_puts(&b, "]}");

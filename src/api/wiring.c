@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/archive.h"
+#include "api/core.h"
 #include "api/loader.h"
 #include "api/transform.h"
 #include "base/mem.h"
@@ -47,6 +48,42 @@ _Static_assert(sizeof(union convert_number) == sizeof(union cf_number) &&
 static const void *stored_fill(const struct array *x, const struct transform *t, bool nan)
 {
     return t && t->tables && !nan ? x->fill : NULL;
+}
+
+/* The constant outside the array, of the first axis that has one. */
+static const double *pad_value(const struct samples_plan *s, const struct plan_part *part)
+{
+    const struct core *c = s->samples->core;
+    for (int d = 0; d < s->arrays[part->array].ndim; d++) {
+        const struct plan_dim *x = &part->dim[d];
+        if (x->kind == SEL_SAMPLE && x->edge == EDGE_PAD && c->axes[x->axis].padded)
+            return &c->axes[x->axis].value;
+    }
+    return NULL;
+}
+
+static int wire_pad(struct wiring *w, int p, struct scatter_part *out, struct hr_error *e)
+{
+    const struct plan_part *part = &w->samples->parts[p];
+    const struct samples_tensor *t = &w->samples->tensors[part->view];
+    static const double zero = 0;
+    const double *value = t->mask ? &zero : pad_value(w->samples, part);
+    if (!value)
+        return 0;
+    struct convert c = {.from = HR_F64,
+                        .to = t->dtype,
+                        .from_item = sizeof *value,
+                        .to_item = out->convert.to_item,
+                        .scale = 1};
+    void *item = arena_alloc(&w->arena, c.to_item < 16 ? 16 : c.to_item);
+    if (!item)
+        return error_nomem(e, c.to_item, "a pad value");
+    if (convert_init(&c, e) < 0 || !convert_fill(&c, value, false, item))
+        return error_set(e, HR_EINVAL,
+                         "view %s: %g, the value outside the array, does not exist in %s", t->name,
+                         *value, hr_dtype_name(t->dtype));
+    out->pad = item;
+    return 0;
 }
 
 static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
@@ -99,8 +136,10 @@ static int wire(struct wiring *w, const struct hr_loader_options *o, struct hr_e
         memcpy(w->tensors[i].shape, t->shape, sizeof w->tensors[i].shape);
         TRY(transform_wire(t, &w->arena, &w->transforms[i], e));
     }
-    for (int p = 0; p < s->n_parts; p++)
+    for (int p = 0; p < s->n_parts; p++) {
         TRY(wire_part(w, p, o->missing, e));
+        TRY(wire_pad(w, p, &w->parts[p], e));
+    }
     return 0;
 }
 
@@ -140,7 +179,7 @@ void wiring_plan_config(const struct wiring *w, const struct hr_loader_options *
                                 .parts = s->parts,
                                 .n_parts = s->n_parts,
                                 .axes = s->axes,
-                                .n_axes = 1,
+                                .n_axes = s->n_axes,
                                 .filter = s->filter,
                                 .shuffle = o->shuffle,
                                 .remainder = o->remainder,

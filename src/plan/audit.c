@@ -177,10 +177,12 @@ void audit_clear_near(const struct id_set *other, int64_t gap, struct bitmap *id
 
 /* ---- chunks ---------------------------------------------------------------------------------------------------- */
 
-/* The next id whose box reaches other cells than that of `id`. */
+/* The next id whose box reaches other cells than that of `id`, along one axis. */
 static int64_t next_reach(const struct part *p, int64_t id, int64_t last)
 {
     int64_t next = last;
+    if (p->n_follow && (p->dim[p->follow[0]].radix || p->dim[p->follow[0]].divisor != 1))
+        return id + 1;
     for (int i = 0; i < p->n_follow; i++) {
         const struct part_axis *x = &p->dim[p->follow[i]];
         struct reach r;
@@ -272,6 +274,23 @@ int audit_shared(const struct plan_array *arrays, const struct plan_part *sels, 
         if (!rc)
             rc = chunks_shared(arrays, sels, parts, n_parts, array, a, b, &out->chunks, e);
     }
+    parts_free(parts, n_parts);
+    return rc;
+}
+
+int audit_chunks(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                 const struct plan_axis *axes, int n_axes, const struct id_set *a,
+                 const struct id_set *b, uint64_t *chunks, struct hr_error *e)
+{
+    struct space space;
+    struct part *parts;
+    *chunks = 0;
+    TRY(space_init(&space, axes, n_axes, e));
+    TRY(parts_new(arrays, sels, n_parts, &space, &parts, e));
+    int rc = 0;
+    for (int i = 0; i < n_parts && !rc; i++)
+        if (!seen_before(sels, i))
+            rc = chunks_shared(arrays, sels, parts, n_parts, sels[i].array, a, b, chunks, e);
     parts_free(parts, n_parts);
     return rc;
 }

@@ -18,6 +18,15 @@ struct audit {
 int audit_shared(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
                  const struct id_set *a, const struct id_set *b, struct audit *out,
                  struct hr_error *e);
+/* The same along several axes, chunks only. */
+int audit_chunks(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
+                 const struct plan_axis *axes, int n_axes, const struct id_set *a,
+                 const struct id_set *b, uint64_t *chunks, struct hr_error *e);
+/* Along several axes: set in `met` the ids whose boxes meet a box of `other` in some array, or, with gap ≥ 0, those at most
+ * `gap` positions away along every axis. */
+int audit_meeting(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
+                  const struct plan_axis *axes, int n_axes, const struct id_set *other, int64_t gap,
+                  struct bitmap *met, struct hr_error *e);
 /* Clear in `ids` (a bitmap of sample ids) those whose boxes share a row of any array with a box of `other`. */
 int audit_clear_shared(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
                        const struct id_set *other, struct bitmap *ids, struct hr_error *e);
