@@ -545,6 +545,9 @@ HR_API int hr_batch_tensor(const struct hr_batch *b, int i,
 HR_API int64_t hr_batch_rows(const struct hr_batch *b);
 HR_API const int64_t *
 hr_batch_index(const struct hr_batch *b); /* sample ids, hr_batch_rows of them */
+/* Where crops lie: row-major over the axes like the ids, with the places of a crop axis instead of its positions; hr_batch_rows
+ * of them. NULL without crops. */
+HR_API const int64_t *hr_batch_places(const struct hr_batch *b);
 HR_API const uint8_t *
 hr_batch_valid(const struct hr_batch *b);               /* 0: padding, or masked by on_error */
 HR_API int64_t hr_batch_step(const struct hr_batch *b); /* of the epoch, from 0 */

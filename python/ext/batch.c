@@ -135,6 +135,15 @@ static PyObject *batch_index(PyObject *self, void *unused)
                           "index", "", 1, &rows);
 }
 
+static PyObject *batch_places(PyObject *self, void *unused)
+{
+    int64_t rows = hr_batch_rows(of(self));
+    void *places = (void *)hr_batch_places(of(self));
+    if (!places)
+        Py_RETURN_NONE;
+    return ext_tensor_new(ext_state_of(self), of(self), places, HR_I64, 8, "places", "", 1, &rows);
+}
+
 static PyObject *batch_valid(PyObject *self, void *unused)
 {
     int64_t rows = hr_batch_rows(of(self));
@@ -232,6 +241,11 @@ static PyObject *delegate(PyObject *self, const char *name, PyObject *args, PyOb
     return result;
 }
 
+static PyObject *batch_starts(PyObject *self, void *unused)
+{
+    return delegate(self, "starts", NULL, NULL);
+}
+
 static PyObject *batch_coords(PyObject *self, void *unused)
 {
     return delegate(self, "coords", NULL, NULL);
@@ -284,6 +298,11 @@ static PyGetSetDef batch_getset[] = {
     {"index", batch_index, NULL, "Sample ids: int64 tensor of shape (rows,).", NULL},
     {"valid", batch_valid, NULL,
      "bool tensor of shape (rows,): False where a row is padding or masked.", NULL},
+    {"_places", batch_places, NULL, NULL, NULL},
+    {"starts", batch_starts, NULL,
+     "Where each row's box begins: a dict by sample axis of int64 arrays, in positions of the "
+     "axis.",
+     NULL},
     {"coords", batch_coords, NULL,
      "Coordinates of the batch's samples: a dict of numpy arrays, one value per row.", NULL},
     {"step", batch_step, NULL, "Step of the epoch, from 0.", NULL},

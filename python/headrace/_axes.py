@@ -21,7 +21,8 @@ class patch:
     - "pad": what lies outside is `value`, in units of the tensor (default: what a missing chunk is);
     - "reflect": mirrored at the last element, which is not repeated.
 
-    >>> archive.samples(along={"y": hr.patch(256, overlap=32, edge="clip"), "x": hr.patch(256)}, x="image")  # doctest: +SKIP
+    >>> tiles = {"lat": hr.patch(5, overlap=1), "lon": hr.patch(5, edge="clip")}
+    >>> archive.samples(along=tiles, image="z")                        # doctest: +SKIP
     """
 
     __slots__ = ("edge", "size", "stride", "value")
@@ -76,7 +77,8 @@ class crop:
 class draws:
     """An axis of `n` samples of whatever the other axes make; crops are drawn anew for each.
 
-    >>> archive.samples(along={"image": None, "crop": hr.draws(4), "y": hr.crop(64), "x": hr.crop(64)}, x="images")  # doctest: +SKIP
+    >>> crops = {"time": None, "crop": hr.draws(4), "lat": hr.crop(8), "lon": hr.crop(8)}
+    >>> archive.samples(along=crops, image="z")                        # doctest: +SKIP
     """
 
     __slots__ = ("n",)
@@ -120,3 +122,47 @@ def _add_axis(handle: Any, name: str, what: object) -> None:
         refuse_type(f"along: {name}", what, f"hr.patch({what}), hr.crop({what}) or None is expected")
     else:
         refuse_type(f"along: {name}", what, "None, hr.patch(…), hr.crop(…) or hr.draws(…) is expected")
+
+
+# ---- where samples lie -----------------------------------------------------------------------------------------------
+
+
+def plain(info: dict[str, Any]) -> bool:
+    """One axis, each position a sample: ids are positions."""
+    return len(info["axes"]) == 1 and info["axes"][0]["kind"] == "steps"
+
+
+def shape(info: dict[str, Any]) -> tuple[int, ...]:
+    """Positions along each axis: an id is row-major in it."""
+    return tuple(axis["n"] for axis in info["axes"])
+
+
+def positions(info: dict[str, Any], ids: Any) -> dict[str, Any]:
+    """By axis, the positions of ids."""
+    import numpy as np
+
+    ids = np.asarray(ids)
+    if plain(info):
+        return {info["axes"][0]["name"]: ids.copy()}
+    along = np.unravel_index(ids.clip(0), shape(info))
+    return {axis["name"]: where.astype(np.int64) for axis, where in zip(info["axes"], along)}
+
+
+def starts(info: dict[str, Any], ids: Any, places: Any) -> dict[str, Any]:
+    """By axis, where boxes begin, in positions of its dimension. `places` is of crops, else None."""
+    import numpy as np
+
+    if places is None:
+        found = positions(info, ids)
+    else:
+        radix = [axis.get("places") or axis["n"] for axis in info["axes"]]
+        along = np.unravel_index(np.asarray(places).clip(0), radix)
+        found = {axis["name"]: where.astype(np.int64) for axis, where in zip(info["axes"], along)}
+    for axis in info["axes"]:
+        name = axis["name"]
+        if axis["kind"] == "draws":
+            continue
+        found[name] *= axis.get("stride", 1) * axis.get("align", 1)
+        if axis.get("edge") == "clip":
+            np.minimum(found[name], axis["length"] - axis["size"], out=found[name])
+    return found

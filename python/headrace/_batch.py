@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import integer, refuse, refuse_type
+from headrace._axes import plain
+from headrace._axes import starts as _starts
 from headrace._coords import beside, find
 
 if TYPE_CHECKING:
@@ -31,15 +33,30 @@ def samples_of(batch: Batch) -> Samples:
     return batch.samples  # type: ignore[no-any-return]
 
 
-def coords(batch: Batch) -> dict[str, Any]:
-    """Values of the sample axis's coordinate, one per row; without such a coordinate: the ids."""
+def starts(batch: Batch) -> dict[str, Any]:
+    """By axis, where each row's box begins, in positions of the axis' dimension; of draws, their number."""
     import numpy as np
 
+    places = batch._places
+    return _starts(
+        samples_of(batch).info,
+        np.asarray(memoryview(batch.index)),
+        None if places is None else np.asarray(memoryview(places)),
+    )
+
+
+def coords(batch: Batch) -> dict[str, Any]:
+    """By axis, the coordinate's value at each row's position, or where its box begins; without one: the position."""
     samples = samples_of(batch)
-    ids = np.asarray(memoryview(batch.index))
-    if find(samples, samples.along) is None:
-        return {samples.along: ids.copy()}
-    return {samples.along: samples.coords[samples.along][ids]}
+    found = {}
+    for name, at in starts(batch).items():
+        axis = samples.axes[name]
+        values = samples.coords[name] if find(samples, name) is not None else None
+        if values is None and axis["kind"] in ("patch", "crop"):
+            array = beside(samples, name)
+            values = array.read() if array is not None and array.shape == (axis["length"],) else None
+        found[name] = at if values is None else values[at.clip(0, len(values) - 1)]
+    return found
 
 
 # ---- xarray ----------------------------------------------------------------------------------------------------------
@@ -50,7 +67,7 @@ def xarray(batch: Batch) -> Any:
     import xarray as xr
 
     samples = samples_of(batch)
-    along = samples.along
+    along = samples.along if plain(samples.info) else "sample"
     data: dict[str, Any] = {}
     known: dict[str, tuple[int, Any]] = {}
     for number, view in enumerate(samples.info["views"]):
@@ -60,8 +77,9 @@ def xarray(batch: Batch) -> Any:
             dims.append(_dim_name(known, dim, view["name"], n, values))
         data[view["name"]] = (dims, batch[view["name"]].numpy(), _attributes(samples, view["arrays"]))
     labels: dict[str, Any] = {name: (name, values) for name, (_, values) in known.items() if values is not None}
-    labels.update({name: (along, values) for name, values in coords(batch).items()})
-    labels["sample"] = (along, np.asarray(memoryview(batch.index)).copy())
+    apart = {name for dims, *_ in data.values() for name in dims[1:]}  # dimensions of the tensors: patches have both
+    labels.update({f"{n}_start" if n in apart else n: (along, values) for n, values in coords(batch).items()})
+    labels["sample" if plain(samples.info) else "id"] = (along, np.asarray(memoryview(batch.index)).copy())
     labels["valid"] = (along, np.asarray(memoryview(batch.valid)).astype(bool))
     return xr.Dataset(data, {name: value for name, value in labels.items() if name not in data})
 
@@ -114,7 +132,8 @@ def _attributes(samples: Samples, arrays: list[str]) -> dict[str, Any]:
 
 
 def write(batch: Batch, array: Any, values: Any, step: int = 0) -> None:
-    """Write one value per row at the place of the row's sample, plus `step`, along the sample axis of a zarr array."""
+    """Write one value per row into a zarr array, at the place of the sample plus `step` along the first axis whose
+    positions are samples."""
     import numpy as np
 
     samples = samples_of(batch)
@@ -123,6 +142,9 @@ def write(batch: Batch, array: Any, values: Any, step: int = 0) -> None:
     ids = np.asarray(memoryview(batch.index))
     if not hasattr(array, "shape") or not hasattr(array, "__setitem__"):
         refuse_type("write: array", array, "an array of zarr-python is expected")
+    if not plain(samples.info):
+        _write_boxes(batch, array, rows, shift)
+        return
     axis = _axis(array, samples.along)
     wanted = array.shape[:axis] + array.shape[axis + 1 :]
     if rows.shape[:1] != ids.shape or rows.shape[1:] != tuple(wanted):
@@ -144,11 +166,45 @@ def write(batch: Batch, array: Any, values: Any, step: int = 0) -> None:
             array[region] = np.moveaxis(rows[run[0] : run[-1] + 1], 0, axis)
 
 
+def _names(array: Any) -> list[str]:
+    """Of an array's dimensions; none where it does not say."""
+    names = getattr(getattr(array, "metadata", None), "dimension_names", None)
+    return list(names or dict(getattr(array, "attrs", {})).get("_ARRAY_DIMENSIONS") or [])
+
+
 def _axis(array: Any, along: str) -> int:
     """Which dimension of an array is the sample axis: by name; without names the first."""
-    names = getattr(getattr(array, "metadata", None), "dimension_names", None)
-    names = names or dict(getattr(array, "attrs", {})).get("_ARRAY_DIMENSIONS")
-    return list(names).index(along) if names and along in names else 0
+    names = _names(array)
+    return names.index(along) if along in names else 0
+
+
+def _write_boxes(batch: Batch, array: Any, rows: Any, step: int) -> None:
+    """Row by row, each at its box; what lies outside the array is left out. Later rows win where boxes overlap."""
+    import numpy as np
+
+    axes = {name: axis for name, axis in samples_of(batch).axes.items() if axis["kind"] != "draws"}
+    dims = _names(array)
+    missing = [name for name in axes if name not in dims]
+    if missing:
+        refuse("write: array", array, f"it has no dimension {', '.join(missing)}: its dimensions are named {dims}")
+    kept = [d for d, name in enumerate(dims) if name not in axes or axes[name]["kind"] != "steps"]
+    if rows.ndim != 1 + len(kept) or len(rows) != len(batch):
+        refuse("write: values", rows.shape, f"one row of ({', '.join(dims[d] for d in kept)}) for each of {len(batch)}")
+    shifted = next((name for name, axis in axes.items() if axis["kind"] == "steps"), None)
+    begin, valid = starts(batch), np.asarray(memoryview(batch.valid)).astype(bool)
+    for r in np.flatnonzero(valid):
+        region: list[Any] = [slice(None)] * array.ndim
+        part: list[Any] = [slice(None)] * len(kept)
+        for name, axis in axes.items():
+            d, at = dims.index(name), int(begin[name][r])
+            if axis["kind"] == "steps":
+                region[d] = at + (step if name == shifted else 0)
+                continue
+            n = rows.shape[1 + kept.index(d)]
+            at = at * n // axis["size"]  # of an array at another scale
+            low, high = max(at, 0), min(at + n, array.shape[d])
+            region[d], part[kept.index(d)] = slice(low, high), slice(low - at, high - at)
+        array[tuple(region)] = rows[(r, *part)]
 
 
 def as_numpy(values: Any) -> Any:

@@ -15,7 +15,7 @@ _GREGORIAN = ("standard", "proleptic_gregorian")
 
 
 class Coordinates:
-    """What a condition sees: ``c["time"]``, ``c["time.month"]``, ``c["station"]``: one value for each position of the
+    """What a condition sees: ``c["time"]``, ``c["time.month"]``, ``c["station"]``: one value for each position of its
     sample axis, as numpy arrays, read when they are asked for.
 
     Times are datetime64 (of other calendars than the Gregorian: objects of `cftime`); their parts are integers:
@@ -26,7 +26,6 @@ class Coordinates:
         self._samples = samples
         self._known: dict[str, Any] = {}
         self._time_of: dict[str, Any] = {}
-        self.length = int(samples.info["axis"])
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (find(self._samples, name) is not None or name.rpartition(".")[2] in PARTS)
@@ -46,7 +45,7 @@ class Coordinates:
             kind = array.dtype if array.dtype.startswith("datetime64") else array.attributes.get("units", "")
             found = None
             if isinstance(kind, str) and (" since " in kind or kind.startswith("datetime64")):
-                found = self._samples._handle.times(name, self.length)
+                found = self._samples._handle.times(name, array.shape[0])
             self._time_of[name] = None if found is None else (np.frombuffer(found[0], np.int64), found[1])
         return self._time_of[name]  # type: ignore[no-any-return]
 
@@ -66,8 +65,8 @@ class Coordinates:
 
             known = along_arrays(self._samples)
             raise NotFoundError(
-                f"{name}: no one-dimensional array along {self._samples.along} of that name{near(name, known)}; there "
-                f"are {', '.join(known) or 'none'}"
+                f"{name}: no one-dimensional array along {axes_text(self._samples)} of that name{near(name, known)}; "
+                f"there are {', '.join(known) or 'none'}"
             )
         return array
 
@@ -113,12 +112,50 @@ def beside(samples: Samples, name: str) -> Array | None:
 
 
 def find(samples: Samples, name: str) -> Array | None:
-    """… if it is one-dimensional along the sample axis."""
+    """… if it is one-dimensional along a sample axis."""
     array = beside(samples, name)
-    return array if array is not None and array.shape == (samples.info["axis"],) else None
+    return array if array is not None and axis_of(samples, array.shape, array.dims) is not None else None
+
+
+def find_axis(samples: Samples, name: str) -> str | None:
+    """The axis that the array `name` runs along."""
+    array = beside(samples, name)
+    return None if array is None else axis_of(samples, array.shape, array.dims)
+
+
+def axis_of(samples: Samples, shape: Any, dims: Any) -> str | None:
+    """The axis, each position of which is a sample, that a one-dimensional array runs along: by its dimension's name;
+    where there is but one axis, by its length."""
+    axes = [axis for axis in samples.info["axes"] if axis["kind"] == "steps"]
+    for axis in axes:
+        named = dims and dims[0] == axis["name"]
+        if list(shape) == [axis["length"]] and (named or len(samples.info["axes"]) == 1):
+            return str(axis["name"])
+    return None
+
+
+def axes_text(samples: Samples) -> str:
+    return " × ".join(axis["name"] for axis in samples.info["axes"])
 
 
 def along_arrays(samples: Samples) -> list[str]:
-    """Names of the 1-D arrays as long as the sample axis."""
+    """Names of the 1-D arrays along a sample axis."""
     nodes = [n for n in samples.archive.info["nodes"] if n["kind"] == "array" and n.get("shape")]
-    return [n["path"] for n in nodes if list(n["shape"]) == [samples.info["axis"]]]
+    return [n["path"] for n in nodes if axis_of(samples, n["shape"], n.get("dims")) is not None]
+
+
+class Grid:
+    """`Coordinates` for a condition on several axes: each array has one dimension per axis, of length 1 along the
+    others, so that conditions on different axes combine as numpy broadcasts."""
+
+    def __init__(self, coordinates: Coordinates) -> None:
+        self._coordinates = coordinates
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._coordinates
+
+    def __getitem__(self, name: str) -> Any:
+        samples = self._coordinates._samples
+        values = self._coordinates[name]
+        axis = find_axis(samples, name) or find_axis(samples, name.rpartition(".")[0])
+        return values.reshape([-1 if a["name"] == axis else 1 for a in samples.info["axes"]])

@@ -61,17 +61,30 @@ def _array(zarr: Any, group: Any, name: str, batch: Batch, rows: Any, like: str 
     samples = samples_of(batch)
     view, dims = _like(samples, rows, like)
     row_bytes = max(1, rows[:1].nbytes)
-    length = samples.info["axis"]
-    chunk = max(1, min(length, len(rows), _CHUNK // row_bytes))
-    names = [samples.along, *dims]
+    lengths, names = _whole(samples, rows, dims)
+    chunk = max(1, min(lengths[0], len(rows), _CHUNK // row_bytes))
+    steps = len(lengths) + 1 - rows.ndim
+    lead = (chunk, 1, 1, 1, 1, 1, 1, 1)[:steps]
     made = _create(
-        zarr, group, name, (length, *rows.shape[1:]), (chunk, *rows.shape[1:]), rows.dtype, names,
+        zarr, group, name, lengths, (*lead, *rows.shape[1:]), rows.dtype, names,
         fill_value=float("nan") if rows.dtype.kind == "f" else 0,
     )  # fmt: skip
     for number, dim in enumerate(names):
         if dim not in group:
-            _copy_coordinate(zarr, group, samples, view, dim, number)
+            _copy_coordinate(zarr, group, samples, view, dim, number - steps, lengths[number])
     return made
+
+
+def _whole(samples: Samples, rows: Any, dims: list[str]) -> tuple[tuple[int, ...], list[str]]:
+    """Shape and names of the array that all samples' rows make up: axes whose positions are samples, then what a row
+    has, of boxes as long as their axis."""
+    steps = [axis for axis in samples.info["axes"] if axis["kind"] == "steps"]
+    lengths, names = [axis["length"] for axis in steps], [axis["name"] for axis in steps]
+    for dim, n in zip(dims, rows.shape[1:]):
+        axis = samples.axes.get(dim)
+        lengths.append(n if axis is None else -(-axis["length"] * n // axis["size"]))
+        names.append(dim)
+    return tuple(lengths), names
 
 
 def _create(zarr: Any, group: Any, name: str, shape: Any, chunks: Any, dtype: Any, dims: Any, **options: Any) -> Any:
@@ -96,17 +109,23 @@ def _like(samples: Samples, rows: Any, like: str | None) -> tuple[int | None, li
     return None, [f"dim_{d}" for d in range(1, rows.ndim)]
 
 
-def _copy_coordinate(zarr: Any, group: Any, samples: Samples, view: int | None, dim: str, number: int) -> None:
+def _copy_coordinate(
+    zarr: Any, group: Any, samples: Samples, view: int | None, dim: str, number: int, length: int
+) -> None:
+    """`number`: of the dimension in a row, unless it is a sample axis."""
     import numpy as np
 
     source = beside(samples, dim)
     if source is None or len(source.shape) != 1 or source.dtype in ("string", "bytes"):
         return
     values = source[:]
-    if number:
+    if dim in samples.axes:
+        if len(values) != length:
+            return
+    else:
         if view is None:
             return
-        n = samples.info["views"][view]["shape"][number - 1]
+        n = samples.info["views"][view]["shape"][number]
         values = values[np.frombuffer(samples._handle.index(view, dim, n), np.int64)]
     attributes = {k: v for k, v in source.attributes.items() if k != "_ARRAY_DIMENSIONS"}
     made = _create(zarr, group, dim, values.shape, values.shape, values.dtype, [dim], attributes=attributes)

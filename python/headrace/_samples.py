@@ -137,8 +137,19 @@ class Samples:
 
     @property
     def along(self) -> str:
-        """The sample axis."""
+        """The sample axis; of several, the first."""
         return str(self.info["along"])
+
+    @property
+    def axes(self) -> dict[str, dict[str, Any]]:
+        """What samples run along, by name, in the order of ids: kind, n (positions), length, size, stride, …"""
+        return {axis["name"]: axis for axis in self.info["axes"]}
+
+    def positions(self, ids: Any = None) -> dict[str, Any]:
+        """By axis, the positions of `ids` (default: all of these samples): numpy int64."""
+        from headrace._axes import positions
+
+        return positions(self.info, self.ids if ids is None else ids)
 
     def __len__(self) -> int:
         return int(self._handle.count())
@@ -152,7 +163,7 @@ class Samples:
 
     @property
     def coords(self) -> Coordinates:
-        """One-dimensional arrays along the sample axis, by name: ``samples.coords["station"][batch.index.numpy()]``.
+        """One-dimensional arrays along a sample axis, by name: ``samples.coords["station"][batch.index.numpy()]``.
         Times are decoded; parts of dates are there too (``coords["time.month"]``). Read once, when asked for."""
         if self._coords is None:
             from headrace._coords import Coordinates
@@ -163,25 +174,30 @@ class Samples:
         return self._coords
 
     def isel(self, indexers: dict[str, object] | None = None, **named: object) -> Samples:
-        """Keep the samples whose id lies in a slice of the sample axis, or in a list: ``isel(time=slice(0, 1000, 4))``.
+        """Keep the samples whose position lies in a slice of a sample axis, or in a list: ``isel(time=slice(0, 9))``.
 
         A list keeps what is there of it, in archive order.
         """
-        value = self._one("isel", indexers, named)
-        what = f"isel: {self.along}"
-        if isinstance(value, slice):
-            return Samples(self._handle.keep(*_slice(what, value)), self.archive)
-        if not isinstance(value, (list, tuple, range)) and getattr(value, "ndim", 0) != 1:
-            value = [integer(what, value, accepted="a slice, or a list of indices, is expected")]
-        return Samples(self._handle.take(_positions(what, value, self.info["axis"])), self.archive)
+        handle = self._handle
+        for axis, value in self._by_axis("isel", indexers, named).items():
+            what = f"isel: {axis}"
+            if isinstance(value, slice):
+                handle = handle.keep(*_slice(what, value), axis)
+                continue
+            if not isinstance(value, (list, tuple, range)) and getattr(value, "ndim", 0) != 1:
+                value = [integer(what, value, accepted="a slice, or a list of indices, is expected")]
+            handle = handle.take(_positions(what, value, self.axes[axis]["n"]), axis)
+        return Samples(handle, self.archive)
 
     def sel(self, indexers: dict[str, object] | None = None, **named: object) -> Samples:
         """Keep the samples whose own coordinate fits: ``sel(time=slice("1990", "2020"))``, both ends included.
 
         Windows of the samples that are left may reach outside the selection.
         """
-        value = to_json(self._one("sel", indexers, named), f"sel: {self.along}")
-        return Samples(self._handle.keep_labels(value), self.archive)
+        handle = self._handle
+        for axis, value in self._by_axis("sel", indexers, named).items():
+            handle = handle.keep_labels(to_json(value, f"sel: {axis}"), axis)
+        return Samples(handle, self.archive)
 
     def where(self, condition: object = None, /, **named: object) -> Samples:
         """Keep the samples for which a condition holds.
@@ -189,12 +205,13 @@ class Samples:
         Parameters
         ----------
         condition
-            A boolean array with a value for each position of the sample axis; sample ids, in any order; or a function
-            that gets the coordinates and gives such a boolean array: ``where(lambda c: c["time.month"] == 6)``. Or a
-            dict of conditions by name, for names that are no identifiers.
+            A boolean array with a value for each position of the sample axis (of several axes: of their shape, or one
+            that broadcasts to it); sample ids, in any order; or a function that gets the coordinates and gives such a
+            boolean array: ``where(lambda c: c["time.month"] == 6)``. Or a dict of conditions by name, for names that
+            are no identifiers.
         named
-            Conditions by name, all of which must hold: the sample axis itself, as in `sel`; any other one-dimensional
-            array along it; a part of its dates (year, month, day, hour, minute, second, dayofyear, dayofweek, quarter,
+            Conditions by name, all of which must hold: a sample axis itself, as in `sel`; any other one-dimensional
+            array along one; a part of its dates (year, month, day, hour, minute, second, dayofyear, dayofweek, quarter,
             season) or of another array's ("valid_time.month"). Each takes a value, a list, or a slice with both ends
             included.
 
@@ -212,7 +229,7 @@ class Samples:
         positions away, or a duration such as "5D"."""
         from headrace._splits import _gap
 
-        return Samples(self._handle.apart(_same(other)._handle, _gap(self, gap)), self.archive)
+        return Samples(self._handle.apart(_same(other)._handle, _gap(self, gap, self.along)), self.archive)
 
     def __and__(self, other: Samples) -> Samples:
         return Samples(self._handle.combine(_same(other)._handle, 0), self.archive)
@@ -223,16 +240,17 @@ class Samples:
     def __sub__(self, other: Samples) -> Samples:
         return Samples(self._handle.combine(_same(other)._handle, 2), self.archive)
 
-    def _one(self, call: str, given: Any, named: dict[str, Any]) -> Any:
+    def _by_axis(self, call: str, given: Any, named: dict[str, Any]) -> dict[str, Any]:
         indexers = {**mapping(f"{call}: indexers", given, "a dict by dimension is expected"), **named}
-        if list(indexers) != [self.along]:
+        others = [name for name in indexers if name not in self.axes]
+        if others or not indexers:
             from headrace._errors import InvalidError
 
             raise InvalidError(
-                f"{call} chooses samples along {self.along}, not along {', '.join(indexers) or 'nothing'}: to take a "
-                "part of each sample, select in hr.view"
+                f"{call} chooses samples along {' × '.join(self.axes)}, not along {', '.join(others) or 'nothing'}: to "
+                "take a part of each sample, select in hr.view"
             )
-        return indexers[self.along]
+        return indexers
 
     def split(
         self,
@@ -241,6 +259,7 @@ class Samples:
         by: object = None,
         blocks: int | str | None = None,
         seed: int | None = None,
+        along: str | None = None,
         **named: Any,
     ) -> Splits:
         """Cut into parts that share no sample, and no row through their windows.
@@ -261,10 +280,12 @@ class Samples:
         blocks
             Cut into that many runs (a text: runs of that duration), which are dealt to the parts in turn, or, with
             `seed`, in a keyed order.
+        along
+            The axis that is cut, where there are several; default: the first.
         """
         from headrace._splits import split
 
-        return split(self, fractions, named, gap, by, blocks, seed)
+        return split(self, fractions, named, gap, by, blocks, seed, along)
 
     def folds(
         self,
@@ -274,6 +295,7 @@ class Samples:
         by: object = None,
         blocks: int | str | None = None,
         seed: int | None = None,
+        along: str | None = None,
     ) -> Iterator[Splits]:
         """k pairs (train, val): each sample is in one val. `gap` is taken from train.
 
@@ -284,7 +306,7 @@ class Samples:
         """
         from headrace._splits import folds
 
-        return folds(self, k, gap, by, blocks, seed)
+        return folds(self, k, gap, by, blocks, seed, along)
 
     def moments(
         self,

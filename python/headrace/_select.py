@@ -37,7 +37,9 @@ class steps:
     def __repr__(self) -> str:
         if self.first == self.last:
             return f"steps({self.first})"
-        return f"steps({self.first}, {self.last})" if self.step == 1 else f"steps({self.first}, {self.last}, {self.step})"
+        return (
+            f"steps({self.first}, {self.last})" if self.step == 1 else f"steps({self.first}, {self.last}, {self.step})"
+        )
 
 
 class window:
@@ -158,8 +160,8 @@ def view(
         The arrays have no sample axis: the same for all samples, fetched once, in every row of a batch.
     scale
         The arrays are that much coarser along the sample axes: 2 for a label at half the resolution, 24 for daily
-        fields beside hourly ones, 0.5 for a finer one. A number is for the axes of patches and crops, or where there are
-        none, for all; a dict is by dimension. Views of one sample show the same region.
+        fields beside hourly ones, 0.5 for a finer one. A number is for the axes of patches and crops, or, without any,
+        for all; a dict is by dimension. Views of one sample show the same region.
     dtype
         Type of the tensor; default: the array's, after decoding.
     decode

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import integer, mapping, real, refuse, refuse_type, shown, text
+from headrace._axes import shape
+from headrace._coords import find_axis
 from headrace._samples import Samples
 
 if TYPE_CHECKING:
@@ -122,9 +124,11 @@ def split(
     by: object,
     blocks: object,
     seed: object,
+    along: object = None,
 ) -> Splits:
     shares, names, coordinate = _what(fractions, named)
-    distance = _gap(samples, gap)
+    axis = _axis(samples, along)
+    distance = _gap(samples, gap, axis)
     if coordinate is not None:
         if by is not None or blocks is not None:
             refuse("split: " + ("by" if by is not None else "blocks"), by or blocks, "this is a split by coordinate")
@@ -132,7 +136,9 @@ def split(
         return _by_coordinate(samples, name, parts, distance)
     if by is not None and blocks is not None:
         refuse("split: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
-    return Splits((Samples(h, samples.archive) for h in _deal(samples, shares, distance, by, blocks, seed)), names)
+    return Splits(
+        (Samples(h, samples.archive) for h in _deal(samples, shares, distance, by, blocks, seed, axis)), names
+    )
 
 
 def _what(fractions: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[float], list[str] | None, Any]:
@@ -157,74 +163,90 @@ def _what(fractions: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[float
     return shares, list(named) or None, None
 
 
-def _gap(samples: Samples, gap: object) -> int:
-    """In ids; -1: so that no row is shared."""
+def _axis(samples: Samples, along: object) -> str:
+    """The axis that is cut."""
+    if along is None:
+        return samples.along
+    if along not in samples.axes:
+        refuse("split: along", along, f"one of the sample axes {', '.join(samples.axes)} is expected")
+    return str(along)
+
+
+def _gap(samples: Samples, gap: object, axis: str) -> int:
+    """In positions of the axis; -1: so that no row is shared."""
     if isinstance(gap, str):
         if gap == "auto":
             return -1
-        return _steps(samples, "gap", gap, 0)
+        return _steps(samples, "gap", gap, 0, axis)
     return integer("split: gap", gap, 0, accepted=_GAP)
 
 
-def _steps(samples: Samples, what: str, duration: str, least: int) -> int:
+def _steps(samples: Samples, what: str, duration: str, least: int, axis: str) -> int:
     """Positions that a duration is."""
     from headrace._errors import Error
 
     try:
-        steps = int(samples._handle.duration(text(f"split: {what}", duration)))
+        steps = int(samples._handle.duration(text(f"split: {what}", duration), axis))
     except Error as e:
-        refuse(f"split: {what}", duration, f"a duration in whole steps of {samples.along} is expected ({e})")
+        refuse(f"split: {what}", duration, f"a duration in whole steps of {axis} is expected ({e})")
     if steps < least:
-        refuse(f"split: {what}", duration, f"at least {least} step{'s' if least != 1 else ''} of {samples.along}")
+        refuse(f"split: {what}", duration, f"at least {least} step{'s' if least != 1 else ''} of {axis}")
     return steps
 
 
-def _deal(samples: Samples, shares: list[float], gap: int, by: object, blocks: object, seed: object) -> Any:
+def _deal(samples: Samples, shares: list[float], gap: int, by: object, blocks: object, seed: object, axis: str) -> Any:
     handle = samples._handle
     key = 0 if seed is None else integer("split: seed", seed, 0, 2**64 - 1)
     if by is not None:
-        return handle.split_groups(group_numbers(samples, by), shares, key, gap)
+        codes, dim = group_numbers(samples, by, axis)
+        return handle.split_groups(codes, shares, key, gap, dim)
     if blocks is None:
         if seed is not None:
             refuse("split: seed", seed, "runs in archive order have no seed; it belongs to by= and blocks=")
-        return handle.split(shares, gap)
-    return handle.split_blocks(shares, _block_count(samples, blocks), seed is not None, key, gap)
+        return handle.split(shares, gap, axis)
+    return handle.split_blocks(shares, _block_count(samples, blocks, axis), seed is not None, key, gap, axis)
 
 
-def _block_count(samples: Samples, blocks: object) -> int:
+def _block_count(samples: Samples, blocks: object, axis: str) -> int:
     """How many; of a text, how many of that duration."""
     if not isinstance(blocks, str):
         return integer("split: blocks", blocks, 1, _PARTS)
-    steps = _steps(samples, "blocks", blocks, 1)
-    ids = samples.info
-    n: int = -(-(ids["last_id"] - ids["first_id"] + 1) // steps)
+    steps = _steps(samples, "blocks", blocks, 1, axis)
+    range_of = samples.axes[axis]
+    n: int = -(-(range_of["last"] - range_of["first"] + 1) // steps)
     if n > _PARTS:
         refuse("split: blocks", blocks, f"these would be {n} blocks; at most {_PARTS}")
     return n
 
 
-def group_numbers(samples: Samples, by: object) -> Any:
-    """int64 codes of the groups, one for each position of the sample axis."""
+def group_numbers(samples: Samples, by: object, axis: str) -> tuple[Any, str | None]:
+    """int64 codes of the groups, one for each position of an axis, and which one; None: one for each id."""
     import numpy as np
 
+    dim = axis
     if isinstance(by, str):
         values = samples.coords[by]
+        dim = find_axis(samples, by) or find_axis(samples, by.rpartition(".")[0]) or axis
     else:
         values = np.asarray(by.values if hasattr(by, "dims") and hasattr(by, "values") else by)
-    n = samples.info["axis"]
-    if values.shape != (n,):
+    n, everything = samples.axes[axis]["n"], samples.info["axis"]
+    if not isinstance(by, str) and len(samples.axes) > 1 and values.shape in ((everything,), shape(samples.info)):
+        return _codes(values.reshape(-1)), None
+    if values.shape != (samples.axes[dim]["n"],):
         left = f" (as many as samples are left: {n} positions count)" if values.shape == (len(samples),) else ""
-        refuse(
-            "split: by",
-            values.shape,
-            f"one group for each of the {n} positions of {samples.along} is expected{left}",
-        )
+        refuse("split: by", values.shape, f"one group for each of the {n} positions of {axis} is expected{left}")
+    return _codes(values), dim
+
+
+def _codes(values: Any) -> Any:
+    import numpy as np
+
     if values.dtype.kind in "iub":
         return np.ascontiguousarray(values, np.int64) if values.dtype != np.uint64 else values.view(np.int64)
     try:
         codes = np.unique(values, return_inverse=True)[1]
     except TypeError:
-        refuse_type("split: by", by, "values of one kind are expected")
+        refuse_type("split: by", list(values[:3]), "values of one kind are expected")
     return np.ascontiguousarray(codes, np.int64)
 
 
@@ -257,12 +279,15 @@ def _by_coordinate(samples: Samples, name: str, parts: Any, gap: int) -> Splits:
     return Splits((Samples(h, samples.archive) for h in handles), names)
 
 
-def folds(samples: Samples, k: object, gap: object, by: object, blocks: object, seed: object) -> Iterator[Splits]:
+def folds(
+    samples: Samples, k: object, gap: object, by: object, blocks: object, seed: object, along: object = None
+) -> Iterator[Splits]:
     number = integer("folds", k, 2, _PARTS)
-    distance = _gap(samples, gap)
+    axis = _axis(samples, along)
+    distance = _gap(samples, gap, axis)
     if by is not None and blocks is not None:
         refuse("folds: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
-    parts = _deal(samples, [1 / number] * number, 0, by, blocks, seed)
+    parts = _deal(samples, [1 / number] * number, 0, by, blocks, seed, axis)
     return _folds(samples, parts, distance)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import mapping, near, refuse, refuse_type, shown
-from headrace._coords import along_arrays, find
+from headrace._axes import shape
+from headrace._coords import Grid, along_arrays, axes_text, find, find_axis
 from headrace._dates import PARTS, SEASONS, known_range
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def where(samples: Samples, condition: object, named: dict[str, Any]) -> Any:
     if isinstance(condition, dict):
         conditions = {**mapping("where", condition, _ACCEPTED), **conditions}
     elif callable(condition):
-        handle = handle.where(_mask(samples, condition(coordinates), "the function's result"))
+        seen = coordinates if len(samples.info["axes"]) == 1 else Grid(coordinates)
+        handle = _masked(samples, condition(seen), "the function's result")
     elif condition is not None:
         handle = _array(samples, condition)
     for name, value in conditions.items():
@@ -39,7 +41,7 @@ def _array(samples: Samples, condition: object) -> Any:
 
     values = _as_array(condition)
     if values.dtype.kind == "b":
-        return samples._handle.where(_mask(samples, values, "the mask"))
+        return _masked(samples, values, "the mask")
     if values.dtype.kind not in "iu" and values.size:
         refuse_type("where", condition, _ACCEPTED)
     if values.ndim != 1:
@@ -61,21 +63,29 @@ def _as_array(value: object) -> Any:
     return values
 
 
-def _mask(samples: Samples, result: object, what: str) -> Any:
+def _masked(samples: Samples, result: object, what: str) -> Any:
+    """The handle of the samples for which a mask holds: one value for each id, or a shape that the axes broadcast."""
     import numpy as np
 
     values = _as_array(result)
     if values.dtype.kind != "b":
         refuse_type(f"where: {what}", result, "booleans are expected")
-    n = samples.info["axis"]
-    if values.shape != (n,):
-        left = f" (as many as samples are left: {n} positions count)" if values.shape == (len(samples),) else ""
-        refuse(
-            f"where: {what}",
-            values.shape,
-            f"one boolean for each of the {n} positions of {samples.along} is expected{left}",
-        )
-    return np.ascontiguousarray(values)
+    n, axes = samples.info["axis"], samples.info["axes"]
+    if values.shape == (n,):
+        return samples._handle.where(np.ascontiguousarray(values))
+    wide = [d for d, length in enumerate(values.shape) if length > 1]
+    fits = values.ndim == len(axes) and all(k in (1, length) for k, length in zip(values.shape, shape(samples.info)))
+    if len(axes) > 1 and fits and len(wide) == 1:
+        return samples._handle.where(np.ascontiguousarray(values).reshape(-1), axes[wide[0]]["name"])
+    if len(axes) > 1 and fits:
+        return samples._handle.where(np.ascontiguousarray(np.broadcast_to(values, shape(samples.info))).reshape(-1))
+    left = f" (as many as samples are left: {n} positions count)" if values.shape == (len(samples),) else ""
+    wanted = f", or {shape(samples.info)}," if len(axes) > 1 else ""
+    refuse(
+        f"where: {what}",
+        values.shape,
+        f"one boolean for each of the {n} positions of {axes_text(samples)}{wanted} is expected{left}",
+    )
 
 
 # ---- conditions by name ----------------------------------------------------------------------------------------------
@@ -84,17 +94,29 @@ def _mask(samples: Samples, result: object, what: str) -> Any:
 def _named(samples: Samples, handle: Any, coordinates: Coordinates, name: str, value: object) -> Any:
     from headrace._text import to_json
 
-    if name == samples.along:
-        return handle.keep_labels(to_json(value, f"where: {name}"))
+    axes = [axis["name"] for axis in samples.info["axes"] if axis["kind"] == "steps"]
+    if name in axes:
+        return handle.keep_labels(to_json(value, f"where: {name}"), name)
     if find(samples, name) is not None:
-        return handle.where(_values_mask(coordinates[name], name, value))
+        return handle.where(_values_mask(coordinates[name], name, value), find_axis(samples, name))
     stem, _, which = name.rpartition(".")
-    if which in PARTS:
-        return handle.where(_part_mask(coordinates, stem or samples.along, which, value))
-    hint = near(name, [samples.along, *along_arrays(samples), *PARTS])
+    if which in PARTS and axes:
+        stem = stem or _time_axis(coordinates, axes)
+        return handle.where(_part_mask(coordinates, stem, which, value), find_axis(samples, stem))
+    hint = near(name, [*axes, *along_arrays(samples), *PARTS])
     refuse(
-        f"where: {name}", value, f"neither an array along {samples.along}, nor a part of its dates, has that name{hint}"
+        f"where: {name}",
+        value,
+        f"neither an array along {axes_text(samples)}, nor a part of its dates, has that name{hint}",
     )
+
+
+def _time_axis(coordinates: Coordinates, axes: list[str]) -> str:
+    """The axis whose coordinate holds times; the first, where none does."""
+    for axis in axes if len(axes) > 1 else []:
+        if axis in coordinates and coordinates.times(axis) is not None:
+            return axis
+    return axes[0]
 
 
 def _listed(value: object) -> list[Any] | None:

@@ -35,6 +35,11 @@ int64_t hr_batch_rows(const struct hr_batch *b)
     return b->rows;
 }
 
+const int64_t *hr_batch_places(const struct hr_batch *b)
+{
+    return b->places;
+}
+
 const int64_t *hr_batch_index(const struct hr_batch *b)
 {
     return b->ids;

@@ -239,8 +239,8 @@ static int settle_axes(struct core *c, struct hr_error *e)
         uint64_t ids;
         if (!axis->array && axis->kind != AXIS_DRAWS)
             return error_set(e, HR_EINVAL,
-                             "no view follows the sample axis %s at its own resolution: at least "
-                             "one without a scale has to",
+                             "no array of the views has the dimension %s without a scale, so that "
+                             "nobody knows how long that sample axis is",
                              axis->name);
         TRY(axis_settle(axis, axis_align(c, a), e));
         if (!mul_u64((uint64_t)c->ids, (uint64_t)axis->n, &ids) || ids > MOST_IDS)

@@ -11,6 +11,7 @@
 #include "api/loader.h"
 #include "api/transform.h"
 #include "base/mem.h"
+#include "codec/number.h"
 
 static bool is_number(enum hr_dtype t)
 {
@@ -66,19 +67,21 @@ static int wire_pad(struct wiring *w, int p, struct scatter_part *out, struct hr
 {
     const struct plan_part *part = &w->samples->parts[p];
     const struct samples_tensor *t = &w->samples->tensors[part->view];
-    static const double zero = 0;
-    const double *value = t->mask ? &zero : pad_value(w->samples, part);
-    if (!value)
-        return 0;
-    struct convert c = {.from = HR_F64,
-                        .to = t->dtype,
-                        .from_item = sizeof *value,
-                        .to_item = out->convert.to_item,
-                        .scale = 1};
-    void *item = arena_alloc(&w->arena, c.to_item < 16 ? 16 : c.to_item);
+    const double *value = pad_value(w->samples, part);
+    if (t->mask)
+        out->pad = arena_array(&w->arena, 16, 1); /* no value there: false */
+    if (t->mask || !value)
+        return !t->mask || out->pad ? 0 : error_nomem(e, 16, "a pad value");
+    void *item = arena_alloc(&w->arena, 16);
+    double back;
     if (!item)
-        return error_nomem(e, c.to_item, "a pad value");
-    if (convert_init(&c, e) < 0 || !convert_fill(&c, value, false, item))
+        return error_nomem(e, 16, "a pad value");
+    bool number = is_number(t->dtype);
+    if (number) {
+        number_store_f64(t->dtype, false, value, 1, item);
+        number_load_f64(t->dtype, false, item, 1, &back);
+    }
+    if (!number || (t->dtype < HR_F16 && back != *value))
         return error_set(e, HR_EINVAL,
                          "view %s: %g, the value outside the array, does not exist in %s", t->name,
                          *value, hr_dtype_name(t->dtype));

@@ -1,4 +1,4 @@
-/* See batch.h. The heap block holds struct, shapes, ids and valid in this order, so that the making
+/* See batch.h. The heap block holds struct, shapes, ids, places and valid in this order, so that the making
  * of a batch costs two look-ups in free lists and no page fault in steady state. */
 #include "batch/batch.h"
 #include "base/mem.h"
@@ -72,7 +72,7 @@ int batch_new(struct batch_layout *l, struct pool *pool, struct batch_owner *own
               const int64_t *ids, const uint8_t *valid, struct hr_batch **out, struct hr_error *e)
 {
     size_t shapes = (size_t)l->n * HR_MAX_DIMS * sizeof(int64_t);
-    size_t size = sizeof(struct hr_batch) + shapes + rows * (sizeof(int64_t) + 1);
+    size_t size = sizeof(struct hr_batch) + shapes + rows * (2 * sizeof(int64_t) + 1);
     struct hr_batch *b = mem_alloc(size);
     if (!b)
         return error_nomem(e, size, "a batch's ids");
@@ -84,7 +84,7 @@ int batch_new(struct batch_layout *l, struct pool *pool, struct batch_owner *own
     }
     b->shapes = (void *)(b + 1);
     b->ids = (int64_t *)(b->shapes + l->n);
-    b->valid = (uint8_t *)(b->ids + rows);
+    b->valid = (uint8_t *)(b->ids + 2 * rows); /* places between them */
     memcpy(b->ids, ids, rows * sizeof *ids);
     memcpy(b->valid, valid, rows);
     for (int i = 0; i < l->n; i++) {
@@ -103,6 +103,11 @@ void batch_dispose(struct hr_batch *b)
     pool_unref(b->pool);
     batch_layout_unref(b->layout);
     mem_free(b);
+}
+
+int64_t *batch_places(struct hr_batch *b)
+{
+    return b->places = b->ids + b->rows;
 }
 
 struct hr_batch *batch_ref(struct hr_batch *b)

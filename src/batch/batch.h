@@ -49,18 +49,20 @@ struct hr_batch {
     struct pool *pool;
     char *memory; /* layout->bytes */
     int64_t rows, step, epoch;
-    int64_t filled; /* atomic while open: chunks that were missing and filled */
-    int64_t masked; /* atomic while open: chunks that could not be had, rows masked */
-    int64_t *ids;   /* rows of them */
-    uint8_t *valid; /* atomic stores while open */
+    int64_t filled;  /* atomic while open: chunks that were missing and filled */
+    int64_t masked;  /* atomic while open: chunks that could not be had, rows masked */
+    int64_t *ids;    /* rows of them */
+    int64_t *places; /* where crops lie (plan_place), or NULL without crops */
+    uint8_t *valid;  /* atomic stores while open */
     int64_t (*shapes)[HR_MAX_DIMS]; /* one per tensor: shape[0] = rows */
 };
 
-/* One reference, tensors undefined, ids and valid copied. rows ≤ layout->rows. */
+/* One reference, tensors undefined, ids and valid copied, no places. rows ≤ layout->rows. */
 int batch_new(struct batch_layout *l, struct pool *pool, struct batch_owner *owner, uint64_t rows,
               const int64_t *ids, const uint8_t *valid, struct hr_batch **out, struct hr_error *e);
 void batch_dispose(
     struct hr_batch *b); /* memory back to the pool, or to the system when that is closed */
+int64_t *batch_places(struct hr_batch *b); /* from now on it has places: room for rows of them */
 struct hr_batch *batch_ref(struct hr_batch *b);
 void batch_unref(struct hr_batch *b); /* NULL allowed */
 

@@ -7,9 +7,9 @@
 struct anchor_axis {
     const struct part_axis *dim; /* the anchor's dimension that follows the sample axis, or NULL */
     uint64_t cell;               /* length of its chunks; the mean where they differ */
-    uint64_t unit;               /* of cells: where strides are longer, as many as hold whole ones */
-    uint64_t t;                  /* cells of a block along it */
-    uint64_t touched;            /* cells that the boxes of a block touch there: ≥ t */
+    uint64_t unit;    /* of cells: where strides are longer, as many as hold whole ones */
+    uint64_t t;       /* cells of a block along it */
+    uint64_t touched; /* cells that the boxes of a block touch there: ≥ t */
 };
 struct anchor {
     int part, n; /* n: sample axes */

@@ -390,6 +390,16 @@ static int grow_slots(struct driver *d, uint32_t slot, struct hr_error *e)
     return 0;
 }
 
+static void place_batch(struct driver *d, struct hr_batch *b)
+{
+    const struct plan *p = d->fixed.c.plan;
+    if (!plan_has_crops(p))
+        return;
+    int64_t *places = batch_places(b);
+    for (int64_t r = 0; r < b->rows; r++)
+        places[r] = plan_place(p, (uint64_t)b->epoch, b->ids[r]);
+}
+
 static int open_batch(struct driver *d, const struct action *a, struct hr_error *e)
 {
     struct hr_batch *b;
@@ -406,6 +416,7 @@ static int open_batch(struct driver *d, const struct action *a, struct hr_error 
     driver_ref(d); /* the batch's: turn_released */
     b->epoch = (int64_t)a->epoch;
     b->step = (int64_t)a->step;
+    place_batch(d, b);
     pad_batch(d, b);
     *f = (struct finished){.batch = b, .slot = a->slot, .start = d->turn.start};
     d->turn.nodes[a->slot] = f;
