@@ -406,16 +406,37 @@ def _html_rows(rows: list[tuple[str, str]]) -> str:
     return f"<table>{''.join(f'<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>' for a, b in rows)}</table>"
 
 
+_CHOICES = ("block", "spread", "memory", "at least", "reads", "")
+
+
+def _choice_rows(p: dict[str, Any]) -> list[tuple[str, ...]]:
+    """What other blocks and spreads would cost; `memory` is from where on nothing is read again."""
+    return [
+        (
+            count(c["block"]),
+            count(c["spread"]),
+            size(c["memory"]),
+            size(c["minimum"]),
+            f"{c['amplification']:.3g} ×",
+            "now" if c["current"] else "",
+        )
+        for c in p["choices"]
+    ]
+
+
 def plan_text(p: dict[str, Any], samples: dict[str, Any]) -> str:
     notes = [("warning", w) for w in p["warnings"]] + [("advice", a) for a in p["advice"]]
-    return _two_columns(_plan_rows(p, samples) + notes)
+    choices = table([_CHOICES, *_choice_rows(p)]).splitlines() if p["choices"] else []
+    lines = [f"{'' if i else 'choices':<12}{line}" for i, line in enumerate(choices)]
+    return "\n".join([_two_columns(_plan_rows(p, samples)), *lines, *([_two_columns(notes)] if notes else [])])
 
 
 def plan_html(p: dict[str, Any], samples: dict[str, Any] | None = None) -> str:
     notes = "".join(f'<div class="w">{escape(w)}</div>' for w in p["warnings"])
     notes += "".join(f"<div>{escape(a)}</div>" for a in p["advice"])
     pictures = _memory_bar(p["memory"]) + (_variance_scale(p["quality"]["variance"]) if p["shuffle"] != "none" else "")
-    return html(f"{_html_rows(_plan_rows(p, samples))}{pictures}{notes}")
+    choices = html_table(_choice_rows(p), _CHOICES) if p["choices"] else ""
+    return html(f"{_html_rows(_plan_rows(p, samples))}{pictures}{choices}{notes}")
 
 
 def _memory_bar(m: dict[str, Any], width: float = 560.0) -> str:

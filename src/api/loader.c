@@ -71,9 +71,9 @@ static uint32_t fetches_of(const struct wiring *w)
 }
 
 /* Memory besides the engine's own: the plan, indexes of shards, buffers of joined reads. */
-static void engine_configure(const struct wiring *w, const struct hr_loader_options *o,
-                             const struct plan *plan, const struct store *store, unsigned workers,
-                             struct driver_config *c)
+void loader_engine_config(const struct wiring *w, const struct hr_loader_options *o,
+                          const struct plan *plan, const struct store *store, unsigned workers,
+                          struct driver_config *c)
 {
     struct engine_config *g = &c->engine;
     bool remote = !store_blocking(store), sharded = false;
@@ -118,7 +118,7 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
     TRY(batch_layout_new(w->tensors, w->samples->n_views, plan_facts(plan)->rows, &c.layout, e));
     int rc = runtime_workers(&c.workers, e);
     if (rc >= 0) {
-        engine_configure(w, o, plan, c.store, workers_count(c.workers), &c);
+        loader_engine_config(w, o, plan, c.store, workers_count(c.workers), &c);
         rc = driver_open(&c, driver, e);
         if (rc < 0)
             runtime_workers_done();
@@ -148,10 +148,27 @@ int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
         plan_unref(*plan);
         wiring_free(w);
     }
+    if (rc == HR_EBUDGET && e)
+        loader_advise_budget(s, o, e);
     return rc;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
+
+/* A budget that opens, but not without reading chunks again, is worth a word before hours are spent. */
+static void warn_of_memory(const struct hr_loader *l)
+{
+    const struct engine_facts *f = driver_facts(l->engine.driver);
+    char budget[24], enough[24], text[240];
+    if (f->budget >= f->comfortable)
+        return;
+    snprintf(text, sizeof text,
+             "a memory budget of %s is enough to run, but chunks are read more than once; from %s "
+             "on each is read once. plan() shows what other blocks and spreads need",
+             error_bytes(budget, sizeof budget, f->budget),
+             error_bytes(enough, sizeof enough, f->comfortable));
+    runtime_log(30, text);
+}
 
 int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, struct hr_loader **out,
                    struct hr_error *e)
@@ -172,6 +189,7 @@ int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, stru
     }
     pthread_mutex_init(&l->mutex, NULL);
     l->samples = hr_samples_ref(s);
+    warn_of_memory(l);
     l->consumer.kept = store_remote(archive_store(s->core->archive)); /* tried already, above */
     *out = l;
     return 0;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "api/samples.h"
+#include "engine/choices.h"
 #include "plan/state.h"
 #include "run/driver.h"
 
@@ -50,6 +51,16 @@ struct hr_loader {
 int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
                  const struct plan_state *resumed, struct plan **plan, struct driver **driver,
                  struct hr_error *e);
+/* The engine's part of a driver's configuration: budget, tables, reads. */
+void loader_engine_config(const struct wiring *w, const struct hr_loader_options *o,
+                          const struct plan *plan, const struct store *store, unsigned workers,
+                          struct driver_config *c);
+/* Other blocks and spreads (engine/choices.h): how many there are to choose from; 0 where that takes too long. */
+int loader_choices(struct hr_samples *s, const struct hr_loader_options *o,
+                   struct engine_choice *out, struct hr_error *e);
+/* To an error about memory: what would fit. */
+void loader_advise_budget(struct hr_samples *s, const struct hr_loader_options *o,
+                          struct hr_error *e);
 /* References to what is there now; HR_EFORK in a forked child. */
 int loader_engine(struct hr_loader *l, struct plan **plan, struct driver **driver,
                   struct hr_error *e);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "batch/convert.h"
+#include "engine/choices.h"
 #include "plan/cost.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -229,6 +230,25 @@ static void put_warnings(struct buf *b, const struct plan *p)
     buf_puts(b, "]");
 }
 
+static void put_choices(struct buf *b, struct hr_loader *l)
+{
+    struct engine_choice all[ENGINE_CHOICES];
+    int n = loader_choices(l->samples, &l->options, all, NULL);
+    key(b, "choices");
+    buf_putc(b, '[');
+    for (int i = 0; i < n && n > 1; i++) {
+        buf_puts(b, i ? ", {" : "{");
+        put_int(b, "block", all[i].block);
+        put_int(b, "spread", all[i].spread);
+        put_int(b, "memory", all[i].memory);
+        put_int(b, "minimum", all[i].minimum);
+        put_real(b, "amplification", all[i].amplification);
+        put_bool(b, "current", all[i].current);
+        buf_puts(b, "}");
+    }
+    buf_puts(b, "]");
+}
+
 static int finish(struct buf *b, char **json, struct hr_error *e)
 {
     *json = buf_take(b);
@@ -256,6 +276,7 @@ int hr_loader_plan_json(struct hr_loader *l, char **json, struct hr_error *e)
         put_memory(&b, driver_facts(driver));
         put_warnings(&b, plan);
         put_advice(&b, f, driver_facts(driver), &cost);
+        put_choices(&b, l);
         buf_puts(&b, "}");
         rc = finish(&b, json, e);
     }

@@ -133,3 +133,14 @@ const char *error_bytes(char *out, size_t n, uint64_t bytes)
     snprintf(out, n, "%u.%u %s", tenths / 10 % 1000, tenths % 10, units[unit]);
     return out;
 }
+
+void error_append(struct hr_error *e, const char *format, ...)
+{
+    size_t k = e ? strlen(e->text) : 0;
+    va_list args;
+    if (!e || k >= sizeof e->text - 1)
+        return;
+    va_start(args, format);
+    vsnprintf(e->text + k, sizeof e->text - k, format, args);
+    va_end(args);
+}

@@ -19,6 +19,10 @@ int error_set_retryable(struct hr_error *e, int code, const char *format, ...)
 int error_context(struct hr_error *e, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Put more behind the text already in *e, as far as there is room. */
+void error_append(struct hr_error *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Out of memory as an ordinary error. */
 int error_nomem(struct hr_error *e, uint64_t bytes, const char *what);
 
