@@ -145,7 +145,7 @@ static double useful_bytes(const struct plan *p)
             bytes *= (double)part->dim[d].count;
         sample += bytes;
     }
-    return sample * (rows < (double)p->facts.samples ? rows : (double)p->facts.samples);
+    return sample * (rows < (double)p->facts.distinct ? rows : (double)p->facts.distinct);
 }
 
 static int costing_init(struct costing *c, struct hr_error *e)

@@ -20,6 +20,8 @@ struct plan_cursor {
     struct plan *plan;
     bool ready; /* the epoch's order is made */
     uint64_t epoch, step, steps;
+    struct repeats_epoch repeats; /* where there are weights */
+    struct blocks blocks;
     struct order order;
     struct keyed_perm global;
     uint64_t first_stream, n;
@@ -69,7 +71,7 @@ void plan_cursor_free(struct plan_cursor *c)
 static int spread_make(struct plan_cursor *c, uint64_t key, struct hr_error *e)
 {
     struct plan *p = c->plan;
-    TRY(order_init(&c->order, &p->blocks, p->facts.spread, key, order_move(key), e));
+    TRY(order_init(&c->order, &c->blocks, p->facts.spread, key, order_move(key), e));
     if (p->facts.streams > 1) /* a stream that is the whole sequence begins without */
         TRY(order_sum(&c->order, e));
     uint64_t k = c->order.n, *t = mem_array((size_t)k * 2, sizeof *t);
@@ -97,6 +99,7 @@ static int epoch_make(struct plan_cursor *c, uint64_t epoch, struct hr_error *e)
     uint64_t key = order_epoch_key(c->plan->facts.seed, epoch);
     epoch_dispose(c);
     c->epoch = epoch;
+    c->blocks = plan_blocks(c->plan, key, &c->repeats);
     for (uint64_t i = 0; i < c->n; i++) {
         struct source *s = &c->sources[i];
         uint64_t to;
@@ -125,14 +128,11 @@ static int source_enter(struct plan_cursor *c, struct source *s, uint64_t row, s
 static uint64_t source_take(struct plan_cursor *c, struct source *s)
 {
     uint64_t row = s->from + s->at++;
-    switch (c->plan->facts.shuffle) {
-    case HR_SHUFFLE_SPREAD:
+    if (c->plan->facts.shuffle == HR_SHUFFLE_SPREAD)
         return s->last = stream_next(&s->spread);
-    case HR_SHUFFLE_GLOBAL:
-        return s->last = keyed_perm_at(&c->global, row);
-    default:
-        return s->last = row;
-    }
+    if (c->plan->facts.shuffle == HR_SHUFFLE_GLOBAL)
+        row = keyed_perm_at(&c->global, row);
+    return s->last = c->blocks.repeats ? repeats_find(&c->repeats, row, 0, c->repeats.all->n) : row;
 }
 
 static int source_seek(struct plan_cursor *c, struct source *s, uint64_t position,

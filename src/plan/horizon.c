@@ -15,8 +15,9 @@
 #include "plan/stream.h"
 #include <stdlib.h>
 
-#define EPOCHS   8    /* looked at, where streams cut the sequence */
-#define MAX_SCAN 4096 /* blocks of different sizes that are walked one by one */
+#define EPOCHS     8     /* looked at, where streams cut the sequence */
+#define MAX_SCAN   4096  /* blocks of different sizes that are walked one by one */
+#define MAX_BOUNDS 65536 /* … and of a stratum by weights, of which a bound is found */
 
 struct lane_shape {
     double rows, blocks, largest; /* largest: rows of its largest block */
@@ -49,7 +50,7 @@ static double rows_spanned(const struct lane_shape *lanes, uint64_t n, uint64_t 
     for (uint64_t i = 0, j = n - 1; i < n; i++)
         if (i != own) {
             double others = lanes[i].rows * span / (1 + slope(&lanes[i], j--, n)) + 2;
-            rows += others < lanes[i].rows ? others : lanes[i].rows;
+            rows += span < 1 && others < lanes[i].rows ? others : lanes[i].rows;
         }
     return rows;
 }
@@ -57,14 +58,19 @@ static double rows_spanned(const struct lane_shape *lanes, uint64_t n, uint64_t 
 static void widen(struct plan_facts *f, struct lane_shape *lanes, uint64_t n)
 {
     qsort(lanes, (size_t)n, sizeof *lanes, by_rows_falling);
-    uint64_t slowest = 0; /* the lane of which one block takes the largest part */
-    double most = 0;
+    /* the lane of which one block takes the largest part; of those where one may take all the time,
+     * the one that has the fewest rows besides */
+    uint64_t slowest = 0;
+    double most = 0, besides = 0;
     for (uint64_t i = 0; i < n; i++) {
         double part = lanes[i].largest <= 1
                           ? 0
                           : lanes[i].largest / lanes[i].rows * (1 + slope(&lanes[i], 0, n));
-        if (part > most) {
+        part = part < 1 ? part : 1;
+        double rest = lanes[i].rows - lanes[i].largest;
+        if (part > most || (part >= 1 && rest < besides)) {
             most = part;
+            besides = rest;
             slowest = i;
         }
     }
@@ -79,6 +85,14 @@ static void widen(struct plan_facts *f, struct lane_shape *lanes, uint64_t n)
 static double block_largest(const struct blocks *b, uint64_t low, uint64_t high)
 {
     uint64_t largest = 0;
+    if (b->repeats && high - low > MAX_BOUNDS)
+        return (double)b->largest;
+    for (uint64_t i = low; i < high && b->repeats; i++) {
+        uint64_t most = repeats_most(b->repeats->all, blocks_rank(b, i), blocks_rank(b, i + 1));
+        largest = most > largest ? most : largest;
+    }
+    if (b->repeats)
+        return (double)largest;
     if (b->tiles)
         return (double)b->largest;
     for (uint64_t i = low; i < high; i++) {
@@ -112,7 +126,7 @@ static double lane_largest(const struct order *o, const struct lane *l)
         begin = begin > l->skip ? begin : l->skip;
         stop = stop < l->skip + l->rows ? stop : l->skip + l->rows;
         largest = stop - begin > largest ? stop - begin : largest;
-        if (!o->blocks->first && largest >= o->blocks->size)
+        if (!o->blocks->first && !o->blocks->repeats && largest >= o->blocks->size)
             break;
     }
     return (double)largest;
@@ -141,7 +155,9 @@ static int order_look(struct plan *p, uint64_t key, int64_t move, bool whole, st
 {
     const struct plan_facts *f = &p->facts;
     struct order o;
-    TRY(order_init(&o, &p->blocks, f->spread, key, move, e));
+    struct repeats_epoch epoch;
+    struct blocks blocks = plan_blocks(p, key, &epoch);
+    TRY(order_init(&o, &blocks, f->spread, key, move, e));
     struct lane_shape *lanes = mem_array((size_t)o.n, sizeof *lanes);
     uint64_t *cuts = mem_array((size_t)o.n * 2, sizeof *cuts);
     int rc = lanes && cuts ? 0 : error_nomem(e, o.n * 40, "the plan");
@@ -161,15 +177,17 @@ static int order_look(struct plan *p, uint64_t key, int64_t move, bool whole, st
 static int spread_look(struct plan *p, struct hr_error *e)
 {
     const struct plan_facts *f = &p->facts;
-    bool whole = f->streams == 1 || (!blocks_even(&p->blocks) && p->blocks.n > MAX_SCAN);
-    int epochs = whole ? 1 : EPOCHS;
+    bool whole = f->streams == 1 ||
+                 ((!blocks_even(&p->blocks) || p->config.weights) && p->blocks.n > MAX_SCAN);
+    bool drawn = p->config.weights && p->blocks.n <= MAX_SCAN; /* rows differ by epoch */
+    int epochs = whole && !drawn ? 1 : EPOCHS;
     if (f->spread > 256) /* a strata cut costs more; so many lanes are all alike */
         epochs = 1;
     for (int i = 0; i < epochs; i++) {
         uint64_t key = order_epoch_key(f->seed, (uint64_t)i);
         TRY(order_look(p, key, -ORDER_HALF_MOVE, whole, e));
         TRY(order_look(p, key, ORDER_HALF_MOVE, whole, e));
-        if (i < 2)
+        if (i < 2 || drawn)
             TRY(order_look(p, key, order_move(key), whole, e));
     }
     return 0;
@@ -187,8 +205,8 @@ int horizon_find(struct plan *p, struct hr_error *e)
     } else if (f->shuffle == HR_SHUFFLE_SPREAD) {
         f->open_blocks = own * lanes < f->blocks ? own * lanes : f->blocks;
         TRY(spread_look(p, e));
-    } else if (p->blocks.largest > 1) {
-        f->horizon = (p->blocks.largest - 2) / f->share + 2;
+    } else if (p->most > 1) {
+        f->horizon = (p->most - 2) / f->share + 2;
     }
     f->horizon = f->horizon < f->steps ? f->horizon : f->steps;
     return 0;

@@ -20,7 +20,9 @@ struct plan {
     struct part *parts;
     struct anchor anchor;
     struct tiles tiles;
-    struct blocks blocks;
+    struct blocks blocks; /* counted in samples, also where there are weights */
+    struct repeats repeats;
+    uint64_t most; /* rows of the largest block in any epoch, at most */
     struct plan_facts facts;
     int n_warnings;
     char warnings[PLAN_WARNINGS][256];
@@ -32,6 +34,8 @@ int config_copy(struct plan *p, const struct plan_config *c, struct hr_error *e)
 int config_filter(struct plan *p, const struct bitmap *given, struct hr_error *e);
 /* options.c: ranks, streams, batch, remainder: everything of facts that needs no blocks. */
 int options_resolve(struct plan *p, struct hr_error *e);
+/* The blocks of the epoch of that key, counted in rows; `epoch` must outlive them. */
+struct blocks plan_blocks(const struct plan *p, uint64_t key, struct repeats_epoch *epoch);
 /* horizon.c: facts.horizon and facts.open_blocks. */
 int horizon_find(struct plan *p, struct hr_error *e);
 void plan_warn(struct plan *p, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -78,12 +78,18 @@ uint64_t lane_before(const struct lane *l, int64_t key)
     return q + (jittered(l, q) < (uint64_t)(limit & 0xFFFFFF));
 }
 
+/* Of the blocks from at.t on, the first that has rows: by weights some have none in an epoch. */
 static void block_enter(struct lane *l)
 {
     const struct order *o = l->order;
     uint64_t block = order_block(o, l->stratum, l->at.t);
+    while (!(l->at.size = blocks_size(o->blocks, block)))
+        block = order_block(o, l->stratum, ++l->at.t);
     l->at.first = blocks_first(o->blocks, block);
-    l->at.size = blocks_size(o->blocks, block);
+    if (o->blocks->repeats) {
+        l->at.low = blocks_rank(o->blocks, block);
+        l->at.high = blocks_rank(o->blocks, block + 1);
+    }
     keyed_perm_init(&l->at.perm, keyed_mix(keyed_mix(o->key, ORDER_ROWS), block), l->at.size);
 }
 
@@ -100,7 +106,10 @@ void lane_seek(struct lane *l, uint64_t q)
 
 uint64_t lane_take(struct lane *l)
 {
+    const struct repeats_epoch *repeats = l->order->blocks->repeats;
     uint64_t rank = l->at.first + keyed_perm_at(&l->at.perm, l->at.row);
+    if (repeats)
+        rank = repeats_find(repeats, rank, l->at.low, l->at.high);
     if (++l->at.q == l->rows)
         return rank;
     l->at.key = lane_key(l, l->at.q);

@@ -16,7 +16,8 @@ struct lane {
         uint64_t q;           /* next row; `rows` at the end */
         int64_t key;          /* its key */
         uint64_t t, row;      /* its block as permuted, and the row within */
-        uint64_t size, first; /* of the block: rows, rank of the first */
+        uint64_t size, first; /* of the block: rows, and those of the epoch before it */
+        uint64_t low, high;   /* its samples: ranks, where they appear by weight */
         struct keyed_perm perm;
     } at;
 };

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #define SUM_EVERY 8
+#define SUM_EACH  (UINT64_C(1) << 20) /* blocks that may be summed one by one */
 
 typedef unsigned __int128 wide;
 
@@ -67,8 +68,9 @@ int order_sum(struct order *o, struct hr_error *e)
     uint64_t entries = 0;
     if (blocks_even(o->blocks) || o->sums)
         return 0;
+    o->every = o->blocks->repeats && o->blocks->n <= SUM_EACH ? 1 : SUM_EVERY;
     for (uint64_t g = 0; g < o->n; g++)
-        entries += o->strata[g].n / SUM_EVERY + 1;
+        entries += o->strata[g].n / o->every + 1;
     uint64_t *sums = o->sums = mem_array((size_t)entries, sizeof *o->sums);
     if (!sums)
         return error_nomem(e, entries * sizeof *sums, "the table of blocks");
@@ -76,14 +78,14 @@ int order_sum(struct order *o, struct hr_error *e)
         struct stratum *s = &o->strata[g];
         uint64_t rows = 0;
         for (uint64_t t = 0; t < s->n; t++) {
-            if (t % SUM_EVERY == 0)
-                sums[t / SUM_EVERY] = rows;
+            if (t % o->every == 0)
+                sums[t / o->every] = rows;
             rows += blocks_size(o->blocks, order_block(o, g, t));
         }
-        if (s->n % SUM_EVERY == 0)
-            sums[s->n / SUM_EVERY] = rows;
+        if (s->n % o->every == 0)
+            sums[s->n / o->every] = rows;
         s->sums = sums;
-        sums += s->n / SUM_EVERY + 1;
+        sums += s->n / o->every + 1;
     }
     return 0;
 }
@@ -109,8 +111,8 @@ uint64_t order_rows(const struct order *o, uint64_t g, uint64_t t)
     if (blocks_even(b))
         return t * b->size - (s->short_at[0] < t ? b->size - b->head : 0) -
                (s->short_at[1] < t ? b->size - b->tail : 0);
-    uint64_t rows = s->sums ? s->sums[t / SUM_EVERY] : 0;
-    for (uint64_t i = s->sums ? t - t % SUM_EVERY : 0; i < t; i++)
+    uint64_t rows = s->sums ? s->sums[t / o->every] : 0;
+    for (uint64_t i = s->sums ? t - t % o->every : 0; i < t; i++)
         rows += blocks_size(b, order_block(o, g, i));
     return rows;
 }
@@ -161,7 +163,7 @@ static uint64_t rows_before(const struct order *o, int64_t y)
 void order_cut(const struct order *o, uint64_t row, struct order_cut *out)
 {
     int64_t low = 0, high = ORDER_ONE; /* rows with place < low are at most `row` */
-    if (row == o->blocks->rows)
+    if (row == blocks_rows(o->blocks))
         low = high - 1;
     while (row && high - low > 1) {
         int64_t middle = low + (high - low) / 2;

@@ -2,7 +2,8 @@
  * of neighbouring blocks, each permuted, visited in turn. Integers only. Immutable once made; one
  * per epoch and cursor.
  *
- * Memory: 136 bytes a stratum and, where blocks differ in size, one byte a block. */
+ * Memory: 136 bytes a stratum and, where blocks differ in size, one byte a block; with weights eight
+ * bytes a block, unless there are more than 2^20. */
 #ifndef PLAN_ORDER_H
 #define PLAN_ORDER_H
 #include "base/keyed.h"
@@ -19,7 +20,8 @@ enum order_tag { /* of the keys derived from an epoch's; frozen with the order v
                  ORDER_JITTER,
                  ORDER_ROWS,
                  ORDER_GLOBAL,
-                 ORDER_PLACE
+                 ORDER_PLACE,
+                 ORDER_WEIGHTS
 };
 
 struct stratum {
@@ -27,7 +29,7 @@ struct stratum {
     uint64_t turn;   /* phase of its visits: (turn + 1/2) / strata */
     uint64_t rows;
     uint64_t short_at[2]; /* when the first and the last block of the epoch come, n if elsewhere */
-    uint64_t *sums; /* rows before every 8th block as permuted, where blocks differ; else NULL */
+    uint64_t *sums;       /* rows before some blocks as permuted, where blocks differ; else NULL */
     struct keyed_perm perm;
 };
 struct order {
@@ -36,6 +38,7 @@ struct order {
     uint64_t n;   /* strata */
     struct stratum *strata;
     uint64_t *sums; /* of all strata */
+    uint64_t every; /* … for every 8th block; for each, where asking a block costs more */
 };
 
 uint64_t order_epoch_key(uint64_t seed, uint64_t epoch);

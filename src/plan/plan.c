@@ -65,6 +65,8 @@ static uint64_t order_hash(const struct plan *p)
         if (b->tiles || p->space.n > 1)
             hash_tiles(&h, &p->tiles);
     }
+    if (f->weights_hash)
+        hash_u64(&h, f->weights_hash);
     return hash_value(&h);
 }
 
@@ -77,8 +79,9 @@ static uint64_t table_bytes(const struct plan *p)
         n += part_bytes(&p->parts[i]);
     if (p->config.filter)
         n += p->filter.n / 64 * 9;
+    n += weights_bytes(p->config.weights) + repeats_bytes(&p->repeats);
     n += tiles_bytes(&p->tiles) + (p->blocks.first ? p->blocks.n * 8 : 0) +
-         (blocks_even(&p->blocks) ? 0 : p->blocks.n);
+         (blocks_even(&p->blocks) && !p->config.weights ? 0 : p->blocks.n);
     if (f->shuffle == HR_SHUFFLE_SPREAD) {
         uint64_t lanes = f->spread < f->blocks ? f->spread : f->blocks, own = f->streams / f->world;
         n += lanes * (sizeof(struct stratum) + 16) +
@@ -126,6 +129,45 @@ static void plan_advise(struct plan *p)
                   N(f->blocks < f->global_batch ? f->blocks : f->global_batch), N(f->blocks));
 }
 
+/* From here on N is the rows of an epoch, whatever the number of samples. */
+static int weights_apply(struct plan *p, struct hr_error *e)
+{
+    struct plan_facts *f = &p->facts;
+    const struct weights *w = p->config.weights;
+    uint64_t ids = p->space.axis[0].n * p->space.id_stride[0];
+    if (w->n != ids)
+        return error_set(e, HR_EINVAL,
+                         "%llu weights: one for each of the %llu positions of the sample axis is "
+                         "expected%s",
+                         N(w->n), N(ids),
+                         w->n == f->samples ? " (there is one for each sample that is left)" : "");
+    TRY(repeats_init(&p->repeats, p, &p->blocks, &p->most, e));
+    f->weights_hash = p->repeats.hash;
+    if (!p->repeats.seen)
+        return error_set(e, HR_EINVAL, "the weights of all %llu samples are 0: nothing to load",
+                         N(f->distinct));
+    if (!p->repeats.rows)
+        return error_set(e, HR_EINVAL,
+                         "the weights add up to %g, less than one row an epoch: a weight is how "
+                         "often a sample appears in an epoch; %g times as much gives as many rows "
+                         "as samples",
+                         p->repeats.sum, (double)f->distinct / p->repeats.sum);
+    f->samples = p->repeats.rows;
+    f->distinct = (uint64_t)p->repeats.seen;
+    return 0;
+}
+
+struct blocks plan_blocks(const struct plan *p, uint64_t key, struct repeats_epoch *epoch)
+{
+    struct blocks b = p->blocks;
+    if (!p->config.weights)
+        return b;
+    repeats_enter(epoch, &p->repeats, key);
+    b.repeats = epoch;
+    b.largest = p->most;
+    return b;
+}
+
 static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_error *e)
 {
     struct plan_facts *f = &p->facts;
@@ -135,13 +177,21 @@ static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_erro
     TRY(tiles_init(&p->tiles, &p->anchor, &p->space, c->shuffle == HR_SHUFFLE_NONE, e));
     TRY(config_filter(p, c->filter, e));
     TRY(blocks_init(&p->blocks, &p->tiles, p->config.filter, e));
+    f->distinct = f->samples;
+    p->most = p->blocks.largest;
+    if (c->weights)
+        TRY(weights_apply(p, e));
     for (int a = 0; a < c->n_axes; a++)
         f->tile[a] = p->anchor.axis[a].t;
     f->block = p->anchor.g;
     f->blocks = p->blocks.n;
     f->anchor = p->anchor.part;
     f->block_reread = anchor_reread(&p->anchor);
-    TRY(options_resolve(p, e));
+    int rc = options_resolve(p, e);
+    if (rc < 0 && c->weights && f->samples < p->repeats.n) /* fewer rows than anyone would think */
+        return error_context(e, rc, "the weights give %llu row%s an epoch", N(f->samples),
+                             S(f->samples));
+    TRY(rc);
     TRY(horizon_find(p, e));
     f->order_hash = order_hash(p);
     f->table_bytes = table_bytes(p);
@@ -176,6 +226,8 @@ void plan_unref(struct plan *p)
     if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
         return;
     parts_free(p->parts, p->config.n_parts);
+    repeats_dispose(&p->repeats);
+    weights_unref(p->config.weights);
     blocks_dispose(&p->blocks);
     tiles_dispose(&p->tiles);
     bitmap_dispose(&p->filter);

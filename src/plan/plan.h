@@ -9,6 +9,7 @@
 #define PLAN_PLAN_H
 #include "base/bitmap.h"
 #include "plan/geometry.h"
+#include "plan/weight.h"
 
 #define PLAN_ORDER_VERSION 1
 
@@ -24,6 +25,8 @@ struct plan_config {
     /* Of the samples within all axes' [first, last): the ids in this set (indexed, over the
      * product of the axes' n); NULL for all. */
     const struct bitmap *filter;
+    /* How often samples appear in an epoch, by id over the product of the axes' n; NULL: once. */
+    struct weights *weights;
     int shuffle;   /* enum hr_shuffle */
     int remainder; /* enum hr_remainder; default resolved by plan_open */
     uint64_t seed;
@@ -39,9 +42,10 @@ struct plan_config {
 
 /* What the options came to. */
 struct plan_facts {
-    uint64_t samples; /* N of the split */
-    uint64_t steps;   /* batches of an epoch on every rank */
-    uint64_t rows;    /* per rank and batch */
+    uint64_t samples;  /* N: rows of an epoch; without weights, samples of the split */
+    uint64_t distinct; /* samples of the split that have a weight above 0 */
+    uint64_t steps;    /* batches of an epoch on every rank */
+    uint64_t rows;     /* per rank and batch */
     uint64_t global_batch, world, rank, streams, spread, block, blocks;
     uint64_t share;       /* rows a batch takes of each stream: global_batch / streams */
     uint64_t stream_rows; /* rows given out per stream in an epoch, after the remainder rule */
@@ -57,6 +61,7 @@ struct plan_facts {
     uint64_t open_blocks; /* blocks open at once on this rank, at most */
     uint64_t table_bytes; /* memory of the plan itself */
     uint64_t archive_hash, views_hash, split_hash, order_hash;
+    uint64_t weights_hash; /* 0: no weights */
     int order_version;
 };
 

@@ -21,12 +21,16 @@ struct sums { /* of z, the deviation of a batch mean in standard errors */
 };
 
 /* Mean and standard deviation of the block number over rows; of very many blocks, every stride-th. */
-static struct moments block_moments(const struct blocks *b)
+static struct moments block_moments(const struct plan *p)
 {
+    const struct blocks *b = &p->blocks;
     uint64_t stride = b->n / 1000000 + 1;
     double rows = 0, sum = 0, square = 0;
     for (uint64_t i = 0; i < b->n; i += stride) {
-        double size = (double)blocks_size(b, i), centred = (double)i - (double)b->n / 2;
+        double size = p->config.weights
+                          ? repeats_mean(&p->repeats, blocks_rank(b, i), blocks_rank(b, i + 1))
+                          : (double)blocks_size(b, i),
+               centred = (double)i - (double)b->n / 2;
         rows += size;
         sum += size * centred;
         square += size * centred * centred;
@@ -71,7 +75,7 @@ static int runs_look(const struct plan *p, struct plan_cursor *c, uint64_t epoch
 {
     uint64_t steps = plan_steps(p, epoch), batches = MAX_ROWS / p->facts.global_batch, runs = 1,
              length = steps;
-    struct moments m = block_moments(&p->blocks);
+    struct moments m = block_moments(p);
     if (batches < steps) {
         batches = batches < 4 * RUNS ? 4 * RUNS : batches;
         runs = batches < steps ? RUNS : 1;

@@ -44,6 +44,8 @@ char *state_write(const struct plan_state *s)
                ",\"global_batch\":%" PRIu64 ",\"streams\":%" PRIu64 ",\"spread\":%" PRIu64
                ",\"block\":%" PRIu64,
                s->seed, s->epoch, s->position, s->global_batch, s->streams, s->spread, s->block);
+    if (s->weights_hash)
+        buf_printf(&b, ",\"weights\":\"%016" PRIx64 "\"", s->weights_hash);
     buf_printf(&b, ",\"remainder\":\"%s\",\"shuffle\":\"%s\"}", remainder_name(s->remainder),
                shuffle_name(s->shuffle));
     return buf_take(&b);
@@ -75,10 +77,11 @@ static int choice(const struct json *o, const char *name, const char *const *nam
     return error_set(e, HR_ESTATE, "the state has %s for \"%s\"", text ? text : "no text", name);
 }
 
-static int hashes(const char *text, uint64_t *out, struct hr_error *e)
+/* n numbers of 16 digits, with dashes between. */
+static int hashes(const char *text, uint64_t *out, int n, struct hr_error *e)
 {
     int at = 0;
-    for (int i = 0; text && at == i * 17 && i < 4; i++) {
+    for (int i = 0; text && at == i * 17 && i < n; i++) {
         out[i] = 0;
         for (; at < i * 17 + 16; at++) {
             const char *digits = "0123456789abcdef",
@@ -88,9 +91,9 @@ static int hashes(const char *text, uint64_t *out, struct hr_error *e)
                                  text);
             out[i] = out[i] << 4 | (uint64_t)(digit - digits);
         }
-        at += text[at] == (i < 3 ? '-' : '\0');
+        at += text[at] == (i + 1 < n ? '-' : '\0');
     }
-    if (at != 68)
+    if (at != n * 17)
         return error_set(e, HR_ESTATE, "the state's fingerprints are damaged: \"%.80s\"",
                          text ? text : "");
     return 0;
@@ -108,7 +111,7 @@ static int state_read(const struct json *o, struct plan_state *s, struct hr_erro
             e, HR_ESTATE,
             "the state is of order version %llu; this library knows 1 … %d: use a newer one",
             N(version), PLAN_ORDER_VERSION);
-    TRY(hashes(json_str(json_get(o, "hashes")), hash, e));
+    TRY(hashes(json_str(json_get(o, "hashes")), hash, 4, e));
     *s = (struct plan_state){.order_version = (int)version,
                              .archive_hash = hash[0],
                              .views_hash = hash[1],
@@ -121,6 +124,8 @@ static int state_read(const struct json *o, struct plan_state *s, struct hr_erro
     TRY(number(o, "streams", &s->streams, e));
     TRY(number(o, "spread", &s->spread, e));
     TRY(number(o, "block", &s->block, e));
+    if (json_get(o, "weights"))
+        TRY(hashes(json_str(json_get(o, "weights")), &s->weights_hash, 1, e));
     TRY(choice(o, "remainder", remainders, 5, &s->remainder, e));
     return choice(o, "shuffle", shuffles, 3, &s->shuffle, e);
 }
@@ -149,6 +154,25 @@ static int differs(struct hr_error *e, const char *option, uint64_t state, uint6
         option, N(state), N(plan));
 }
 
+static int weights_check(const struct plan_state *s, const struct plan_facts *f, struct hr_error *e)
+{
+    if (s->weights_hash && !f->weights_hash)
+        return error_set(e, HR_ESTATE,
+                         "weights differ: the state was taken with weights (fingerprint %016" PRIx64
+                         "), the loader has none; open it with the same weights=",
+                         s->weights_hash);
+    if (!s->weights_hash && f->weights_hash)
+        return error_set(e, HR_ESTATE,
+                         "weights differ: the state was taken without weights, and the loader has "
+                         "some; open it without weights=");
+    if (s->weights_hash == f->weights_hash || s->split_hash != f->split_hash)
+        return 0; /* another split has other weights */
+    return error_set(e, HR_ESTATE,
+                     "weights differ from those the state was taken with (fingerprint %016" PRIx64
+                     ", now %016" PRIx64 "); open the loader with the same weights=",
+                     s->weights_hash, f->weights_hash);
+}
+
 static int hashes_check(const struct plan_state *s, const struct plan_facts *f, struct hr_error *e)
 {
     if (s->archive_hash != f->archive_hash)
@@ -163,6 +187,7 @@ static int hashes_check(const struct plan_state *s, const struct plan_facts *f, 
             "the views differ from those the state was taken with (fingerprint %016" PRIx64
             ", now %016" PRIx64 "): give the same names, steps, selections and types",
             s->views_hash, f->views_hash);
+    TRY(weights_check(s, f, e));
     if (s->split_hash != f->split_hash)
         return error_set(
             e, HR_ESTATE,

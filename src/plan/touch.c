@@ -97,7 +97,7 @@ static double tiles_expected(const struct plan *p, const struct samples_box *b, 
         return n;
     }
     if (p->config.filter)
-        samples *= (double)p->facts.samples / (double)p->tiles.slots;
+        samples *= (double)p->blocks.rows / (double)p->tiles.slots;
     *any = b->chance < 1 || p->config.filter ? 1 - pow(1 - b->chance, samples) : 1;
     if (p->config.filter && b->chance >= 1)
         *any = samples < 1 ? samples : 1;
@@ -121,6 +121,8 @@ static uint64_t stream_of(const struct plan *p, uint64_t slot)
         uint64_t bit = slot + (p->space.n == 1 ? p->axes[0].first : 0);
         rank = bitmap_rank(&p->filter, bit) - p->skipped;
     }
+    if (p->config.weights)
+        rank = (uint64_t)repeats_mean(&p->repeats, 0, rank);
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2, from, to;
         plan_stream_range(p, middle, &from, &to);

@@ -6,9 +6,9 @@ static struct plan_state state_of(const struct plan *p, uint64_t epoch, uint64_t
 {
     const struct plan_facts *f = plan_facts(p);
     return (struct plan_state){f->order_version, f->archive_hash, f->views_hash, f->split_hash,
-                               f->order_hash,    f->seed,         epoch,         position,
-                               f->global_batch,  f->streams,      f->spread,     f->block,
-                               f->remainder,     f->shuffle};
+                               f->order_hash,    f->weights_hash, f->seed,       epoch,
+                               position,         f->global_batch, f->streams,    f->spread,
+                               f->block,         f->remainder,    f->shuffle};
 }
 
 static struct plan *some_plan(struct setup *s)
@@ -148,6 +148,46 @@ static void the_order_fingerprint_sees_every_option(void)
     }
 }
 
+/* Weights that are missing, that there should be none of, and other ones. */
+static void weights_that_differ_are_named(void)
+{
+    struct setup s;
+    double values[1000];
+    struct plan *p[3];
+    char words[2][64];
+    for (int i = 0; i < 3; i++) {
+        p[i] = some_plan(&s);
+        plan_unref(p[i]);
+        for (int j = 0; j < 1000; j++)
+            values[j] = 1 + i * (j % 2);
+        if (i)
+            check(!weights_new(values, 1000, &s.config.weights, NULL));
+        p[i] = setup_plan(&s);
+        weights_unref(s.config.weights);
+    }
+    snprintf(words[0], sizeof words[0], "now %016" PRIx64, plan_facts(p[1])->weights_hash);
+    snprintf(words[1], sizeof words[1], "now %016" PRIx64, plan_facts(p[2])->weights_hash);
+    const char *expected[3][3] = {{NULL, "taken without weights", "taken without weights"},
+                                  {"the loader has none", NULL, words[1]},
+                                  {"the loader has none", words[0], NULL}};
+    for (int i = 0; i < 3; i++) {
+        struct plan_state a = state_of(p[i], 1, 20), b;
+        char *text = state_write(&a);
+        check(!state_parse(text, strlen(text), &b, NULL));
+        check_eq(b.weights_hash, a.weights_hash);
+        for (int j = 0; j < 3; j++) {
+            struct hr_error e = {0};
+            int rc = state_check(&b, p[j], false, &e);
+            check(i == j ? !rc : rc == HR_ESTATE && strstr(e.text, "weights differ"));
+            if (i != j)
+                check(strstr(e.text, expected[i][j]) != NULL);
+        }
+        mem_free(text);
+    }
+    for (int i = 0; i < 3; i++)
+        plan_unref(p[i]);
+}
+
 int main(void)
 {
     RUN(a_round_trip_keeps_every_bit);
@@ -155,5 +195,6 @@ int main(void)
     RUN(a_mismatch_is_named);
     RUN(a_sequential_state_fits_whatever_the_shuffle_would_be);
     RUN(the_order_fingerprint_sees_every_option);
+    RUN(weights_that_differ_are_named);
     return t_done();
 }
