@@ -3,13 +3,13 @@
 
     bench/geometry.py [--rounds N] [--floor PROGRAM] [--only patches,crops,…]
 
-| cell | against | bar |
-|---|---|---|
-| patches | 256² side by side out of 1024² chunks (uint16, lz4), shuffled; the bare loop that reads and decodes each chunk once | ≥ 0.90 of it |
-| crops | 256² at random places of 4096² images in such chunks: chunks decoded, over the distinct ones that an epoch's crops touch | ≤ 1.15 |
-| history | 12 steps from chunks of 8: chunks decoded over those there are, as plan() says; bytes delivered a second, over memcpy's on as many threads | ≤ 1.15 and as planned; ≥ 0.50 |
-| level | one of 37 levels in chunks of (1, 37, 721, 1440), blosc lz4, over taking all levels | ≥ 8 × |
-| many | 10⁸ samples, all and half of them by a mask: seconds and memory to open, planning's share of an epoch's CPU | ≤ 1 s, ≤ 100 MB; ≤ 2 % |
+patches   256² side by side out of 1024² chunks (uint16, lz4), shuffled, beside the bare loop that reads and decodes
+          each chunk once: ≥ 0.90 of it
+crops     256² at random places of 4096² images in such chunks: chunks decoded over those that an epoch touches: ≤ 1.15
+history   12 steps from chunks of 8: chunks decoded over those there are, ≤ 1.15 and as plan() says; bytes delivered a
+          second over memcpy's by as many threads, in a later epoch, ≥ 0.50
+level     one of 37 levels in chunks of (1, 37, 721, 1440), blosc lz4, beside taking all levels: ≥ 8 × faster
+many      10⁸ samples, all and half of them by a mask: ≤ 1 s and ≤ 100 MB to open
 
 Archives are written into a temporary folder (2 GB). Every measurement is a process of its own; medians of the rounds.
 """

@@ -224,6 +224,24 @@ class Samples:
 
         return Samples(where(self, condition, dict(named)), self.archive)
 
+    def foreground(self, label: str, share: float = 0.01, values: object = None) -> Samples:
+        """Keep the patches of which at least `share` lies in the foreground of a label:
+        ``tiles.foreground("labels/nuclei/3", share=0.05)``.
+
+        Parameters
+        ----------
+        label
+            Path of the label, at any level of its pyramid: a coarse one reads little. All of its dimensions are sample
+            axes.
+        share
+            Of the patch's area inside the array, counted on the label's own grid.
+        values
+            What is foreground: a value or a list of them; default: everything but 0.
+        """
+        from headrace._foreground import foreground
+
+        return Samples(foreground(self, label, share, values), self.archive)
+
     def apart(self, other: Samples, gap: int | str = "auto") -> Samples:
         """Drop the samples too near one of `other`: whose windows share a row with it ("auto"), that are at most `gap`
         positions away, or a duration such as "5D"."""
