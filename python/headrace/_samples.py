@@ -427,6 +427,29 @@ class Samples:
             transform=transform, transform_workers=transform_workers, native=native,
         )  # fmt: skip
 
+    def ray(self, n: int, **options: Any) -> Any:
+        """A ``ray.data.Datasource``, for ``ray.data.read_datasource``: these samples once, in archive order, read by as
+        many tasks as Ray likes, on whichever machines; for predictions over a cluster.
+
+        Each task opens the archive and reads a contiguous share. Rows have a column for each view, and ``index``, the
+        sample ids.
+
+        Parameters
+        ----------
+        n
+            Rows a block.
+        options
+            Of `batches`, for each task: `memory`, `dtype`, `missing`, `on_error` ("mask" adds a column ``valid``).
+
+        For example::
+
+            rows = ray.data.read_datasource(samples.ray(32))
+            rows.map_batches(predict, batch_format="numpy").write_parquet("predictions")
+        """
+        from headrace._ray import datasource
+
+        return datasource(self, n, options)
+
     def __repr__(self) -> str:
         from headrace._report import samples_text
 

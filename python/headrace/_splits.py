@@ -136,9 +136,7 @@ def split(
         return _by_coordinate(samples, name, parts, distance)
     if by is not None and blocks is not None:
         refuse("split: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
-    return Splits(
-        (samples._derived(h) for h in _deal(samples, shares, distance, by, blocks, seed, axis)), names
-    )
+    return Splits((samples._derived(h) for h in _deal(samples, shares, distance, by, blocks, seed, axis)), names)
 
 
 def _what(fractions: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[float], list[str] | None, Any]:
