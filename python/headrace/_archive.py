@@ -37,9 +37,13 @@ def open(url: str | os.PathLike[str] | Any, storage_options: dict[str, Any] | No
     if not isinstance(url, str) and hasattr(url, "get"):
         from headrace._store import open_store
 
-        return open_store(url, options)
-    url = text("url", url, "a path, a URL, a zarr Store or a mapping is expected")
-    return Archive(_headrace.open(url, to_json(options, "storage_options") if options else None), _shown(url))
+        archive = open_store(url, options)
+    else:
+        url = text("url", url, "a path, a URL, a zarr Store or a mapping is expected")
+        handle = _headrace.open(url, to_json(options, "storage_options") if options else None)
+        archive = Archive(handle, _shown(url))
+    archive._origin = url, dict(options)
+    return archive
 
 
 def _shown(url: str) -> str:
@@ -55,12 +59,21 @@ def _shown(url: str) -> str:
 
 
 class Archive:
-    """An opened hierarchy of arrays. Prints as a tree; ``archive["t2m"]`` is one array."""
+    """An opened hierarchy of arrays. Prints as a tree; ``archive["t2m"]`` is one array. Pickled, it is what `open` was
+    given, options and all, and is opened anew."""
 
     def __init__(self, handle: Any, url: str) -> None:
         self._handle = handle
         self.url = url
         self._info: dict[str, Any] | None = None
+        self._origin: tuple[Any, dict[str, Any]] | None = None  # what open() was given
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._origin is None:
+            from headrace._errors import UnsupportedError
+
+            raise UnsupportedError("pickle: this archive was not opened by hr.open: nothing says how to open it again")
+        return open, self._origin
 
     @property
     def info(self) -> dict[str, Any]:

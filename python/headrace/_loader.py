@@ -10,8 +10,10 @@ from headrace._text import parse_bytes
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import Any
 
+    from headrace._convert import Converted
+    from headrace._epoch import Epoch
     from headrace._map import Mapped
     from headrace._samples import Samples
 
@@ -143,6 +145,8 @@ class Loader:
         if not self._fresh and live is None and self._live is not None:
             self._abandon()
         self._fresh = False
+        from headrace._epoch import Epoch
+
         epoch = Epoch(self)
         import _weakref
 
@@ -299,20 +303,46 @@ class Loader:
 
         return Mapped(self, fn, workers)
 
-    def torch(self) -> Any:
+    def torch(self, device: object = None) -> Any:
         """A ``torch.utils.data.IterableDataset`` that yields dicts of tensors: for bare loops, for
-        ``DataLoader(…, batch_size=None)`` and for ``StatefulDataLoader``."""
+        ``DataLoader(…, batch_size=None)`` and for ``StatefulDataLoader``.
+
+        Parameters
+        ----------
+        device
+            Where the tensors are to lie, such as "cuda" or "cuda:1". To a CUDA device they go through two pinned
+            buffers on a stream of their own, one batch ahead: the copy of a batch overlaps the work on the one before.
+            Default: the CPU, the batch's own memory.
+        """
         from headrace._torch import dataset
 
-        return dataset(self)
+        return dataset(self, device)
 
     def numpy(self) -> Converted:
         """An iterable of dicts of numpy arrays; each loop over it is one epoch of the loader."""
+        from headrace._convert import Converted
+
         return Converted(self, "numpy")
 
-    def jax(self) -> Converted:
-        """An iterable of dicts of jax arrays; each loop over it is one epoch of the loader."""
-        return Converted(self, "jax")
+    def jax(self, sharding: object = None) -> Converted:
+        """An iterable of dicts of jax arrays; each loop over it is one epoch of the loader.
+
+        Parameters
+        ----------
+        sharding
+            A ``jax.sharding.Sharding`` of the rows: what comes out are global arrays, to which each process has given
+            its rows (``jax.make_array_from_process_local_data``). Default: arrays of this process, over the batch's
+            memory.
+        """
+        from headrace._convert import Converted, Sharded
+
+        return Converted(self, "jax") if sharding is None else Sharded(self, sharding)
+
+    def tensorflow(self) -> Any:
+        """A ``tf.data.Dataset`` of dicts of tensors; each pass over it is one epoch of the loader."""
+        from headrace._tensorflow import dataset
+
+        return dataset(self)
 
     def close(self) -> None:
         """Stop and let go of threads and memory. Idempotent; batches that are held stay valid."""
@@ -332,74 +362,3 @@ class Loader:
 
     def _repr_html_(self) -> str:
         return str(self.plan()._repr_html_())
-
-
-class Converted:
-    """A loader, or a mix, whose batches come out as dicts of a framework's arrays."""
-
-    __slots__ = ("_how", "loader")
-
-    def __init__(self, loader: Any, how: str) -> None:
-        self.loader = loader
-        self._how = how
-
-    def __len__(self) -> int:
-        return len(self.loader)
-
-    def __iter__(self) -> Any:
-        for batch in self.loader:
-            yield getattr(batch, self._how)()
-
-    def __repr__(self) -> str:
-        from headrace._report import loader_text
-
-        return loader_text(self.loader, f"Loader of {self._how} arrays")
-
-
-class Epoch:
-    """Iterator over what is left of one epoch."""
-
-    __slots__ = ("__weakref__", "_handle", "_loader", "_round", "_until", "ended")
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-        self._handle = loader._handle
-        self._round = loader._handle.round()
-        stretch = loader._stretch
-        self._until = 0 if stretch is None else stretch.taken + stretch.left()
-        self.ended = False
-
-    def __iter__(self) -> Epoch:
-        return self
-
-    def __next__(self) -> Any:
-        if self.ended:
-            raise StopIteration
-        if self._loader._stretch is not None:
-            return self._next_of_stretch()
-        batch = self._handle.next(-1, self._round)
-        if batch is None:
-            self._end()
-        batch.samples = self._loader.samples
-        return batch
-
-    def _next_of_stretch(self) -> Any:
-        stretch = self._loader._stretch
-        with stretch.lock:
-            if self.ended or stretch.taken >= self._until:
-                self._end()
-            return self._loader._take(-1)
-
-    def _end(self) -> NoReturn:
-        self.ended = True
-        if self._loader._live is not None and self._loader._live() is self:
-            self._loader._live = None
-            self._loader._ended = True
-        raise StopIteration
-
-    def close(self) -> None:
-        """Abandon the epoch; the next loop starts the next one."""
-        if not self.ended:
-            self.ended = True
-            self._loader._live = None
-            self._loader._abandon()

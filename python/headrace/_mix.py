@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import choice, integer, mapping, near, real, refuse, refuse_type, text
-from headrace._loader import Converted, Loader
+from headrace._convert import Converted, Sharded
+from headrace._loader import Loader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -277,19 +278,19 @@ class Mix:
         """The stats of each loader."""
         return {name: loader.stats() for name, loader in self.loaders.items()}
 
-    def torch(self) -> Any:
+    def torch(self, device: object = None) -> Any:
         """A ``torch.utils.data.IterableDataset`` of dicts of tensors, as `Loader.torch` gives."""
         from headrace._torch import dataset
 
-        return dataset(self)
+        return dataset(self, device)
 
     def numpy(self) -> Converted:
         """An iterable of dicts of numpy arrays."""
         return Converted(self, "numpy")
 
-    def jax(self) -> Converted:
-        """An iterable of dicts of jax arrays."""
-        return Converted(self, "jax")
+    def jax(self, sharding: object = None) -> Converted:
+        """An iterable of dicts of jax arrays, as `Loader.jax` gives."""
+        return Converted(self, "jax") if sharding is None else Sharded(self, sharding)
 
     def close(self) -> None:
         """Close all loaders."""

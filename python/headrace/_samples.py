@@ -32,7 +32,7 @@ def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samp
             refuse_type(name, view, "a view made by hr.view(…), or the name of an array, is expected")
         _add_view(handle, text("the name of a view", name), view, archive, axes)
     handle.count()  # freezes: what cannot be is an error here, not at the first use
-    return Samples(handle, archive)
+    return Samples(handle, archive, (along, dict(views)))
 
 
 def _add_view(handle: Any, name: str, view: View, archive: Archive, axes: dict[str, Any]) -> None:
@@ -118,13 +118,23 @@ def _same(other: object) -> Samples:
 
 class Samples:
     """Immutable: `sel`, `isel`, `where`, `split` and `folds` give new ones, as do ``a & b``, ``a | b`` and ``a - b`` of
-    samples derived from one description. `batches` opens a loader."""
+    samples derived from one description. `batches` opens a loader. Pickled, they are the description and the ids: where
+    they are unpickled the archive is opened anew."""
 
-    def __init__(self, handle: Any, archive: Archive) -> None:
+    def __init__(self, handle: Any, archive: Archive, described: tuple[Any, dict[str, Any]]) -> None:
         self._handle = handle
         self.archive = archive
+        self._described = described  # the sample axis and the views, as they were given
         self._info: dict[str, Any] | None = None
         self._coords: Coordinates | None = None
+
+    def _derived(self, handle: Any) -> Samples:
+        return Samples(handle, self.archive, self._described)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from headrace._pickle import pack, unpack
+
+        return unpack, (self.archive, *self._described, pack(self._handle))
 
     @property
     def info(self) -> dict[str, Any]:
@@ -168,7 +178,7 @@ class Samples:
         if self._coords is None:
             from headrace._coords import Coordinates
 
-            twin = Samples(self._handle, self.archive)  # not self: a circle would keep the archive open for a while
+            twin = self._derived(self._handle)  # not self: a circle would keep the archive open for a while
             twin._info = self.info
             self._coords = Coordinates(twin)
         return self._coords
@@ -187,7 +197,7 @@ class Samples:
             if not isinstance(value, (list, tuple, range)) and getattr(value, "ndim", 0) != 1:
                 value = [integer(what, value, accepted="a slice, or a list of indices, is expected")]
             handle = handle.take(_positions(what, value, self.axes[axis]["n"]), axis)
-        return Samples(handle, self.archive)
+        return self._derived(handle)
 
     def sel(self, indexers: dict[str, object] | None = None, **named: object) -> Samples:
         """Keep the samples whose own coordinate fits: ``sel(time=slice("1990", "2020"))``, both ends included.
@@ -197,7 +207,7 @@ class Samples:
         handle = self._handle
         for axis, value in self._by_axis("sel", indexers, named).items():
             handle = handle.keep_labels(to_json(value, f"sel: {axis}"), axis)
-        return Samples(handle, self.archive)
+        return self._derived(handle)
 
     def where(self, condition: object = None, /, **named: object) -> Samples:
         """Keep the samples for which a condition holds.
@@ -222,7 +232,7 @@ class Samples:
         """
         from headrace._where import where
 
-        return Samples(where(self, condition, dict(named)), self.archive)
+        return self._derived(where(self, condition, dict(named)))
 
     def foreground(self, label: str, share: float = 0.01, values: object = None) -> Samples:
         """Keep the patches of which at least `share` lies in the foreground of a label:
@@ -247,16 +257,16 @@ class Samples:
         positions away, or a duration such as "5D"."""
         from headrace._splits import _gap
 
-        return Samples(self._handle.apart(_same(other)._handle, _gap(self, gap, self.along)), self.archive)
+        return self._derived(self._handle.apart(_same(other)._handle, _gap(self, gap, self.along)))
 
     def __and__(self, other: Samples) -> Samples:
-        return Samples(self._handle.combine(_same(other)._handle, 0), self.archive)
+        return self._derived(self._handle.combine(_same(other)._handle, 0))
 
     def __or__(self, other: Samples) -> Samples:
-        return Samples(self._handle.combine(_same(other)._handle, 1), self.archive)
+        return self._derived(self._handle.combine(_same(other)._handle, 1))
 
     def __sub__(self, other: Samples) -> Samples:
-        return Samples(self._handle.combine(_same(other)._handle, 2), self.archive)
+        return self._derived(self._handle.combine(_same(other)._handle, 2))
 
     def _by_axis(self, call: str, given: Any, named: dict[str, Any]) -> dict[str, Any]:
         indexers = {**mapping(f"{call}: indexers", given, "a dict by dimension is expected"), **named}
@@ -434,6 +444,29 @@ class Samples:
             steps=steps, stratify=stratify, dtype=dtype, missing=missing, on_error=on_error, order=order,
             transform=transform, transform_workers=transform_workers, native=native,
         )  # fmt: skip
+
+    def ray(self, n: int, **options: Any) -> Any:
+        """A ``ray.data.Datasource``, for ``ray.data.read_datasource``: these samples once, in archive order, read by as
+        many tasks as Ray likes, on whichever machines; for predictions over a cluster.
+
+        Each task opens the archive and reads a contiguous share. Rows have a column for each view, and ``index``, the
+        sample ids.
+
+        Parameters
+        ----------
+        n
+            Rows a block.
+        options
+            Of `batches`, for each task: `memory`, `dtype`, `missing`, `on_error` ("mask" adds a column ``valid``).
+
+        For example::
+
+            rows = ray.data.read_datasource(samples.ray(32))
+            rows.map_batches(predict, batch_format="numpy").write_parquet("predictions")
+        """
+        from headrace._ray import datasource
+
+        return datasource(self, n, options)
 
     def __repr__(self) -> str:
         from headrace._report import samples_text

@@ -136,9 +136,7 @@ def split(
         return _by_coordinate(samples, name, parts, distance)
     if by is not None and blocks is not None:
         refuse("split: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
-    return Splits(
-        (Samples(h, samples.archive) for h in _deal(samples, shares, distance, by, blocks, seed, axis)), names
-    )
+    return Splits((samples._derived(h) for h in _deal(samples, shares, distance, by, blocks, seed, axis)), names)
 
 
 def _what(fractions: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[float], list[str] | None, Any]:
@@ -276,7 +274,7 @@ def _by_coordinate(samples: Samples, name: str, parts: Any, gap: int) -> Splits:
             handles[i] = handles[i].apart(later, gap) if gap else handles[i]
         if not handles[i].count():
             refuse(f"split: {name}", wanted[i], f"the gap leaves no samples in {label[i]}: give a smaller gap=")
-    return Splits((Samples(h, samples.archive) for h in handles), names)
+    return Splits((samples._derived(h) for h in handles), names)
 
 
 def folds(
@@ -297,4 +295,4 @@ def _folds(samples: Samples, parts: Any, gap: int) -> Iterator[Splits]:
         rest = rest.apart(part, gap) if gap else rest
         if not rest.count():
             refuse("folds: gap", gap, f"it leaves nothing to train on in fold {i}")
-        yield Splits((Samples(rest, samples.archive), Samples(part, samples.archive)), ("train", "val"))
+        yield Splits((samples._derived(rest), samples._derived(part)), ("train", "val"))

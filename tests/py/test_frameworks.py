@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import zarr
@@ -97,3 +101,65 @@ def test_bfloat16(climate: str) -> None:
     batch = next(iter(hr.open(climate).samples(along="time", x=hr.view("t2m", dtype="bfloat16")).batches(4)))
     want = torch.from_numpy(zarr.open_group(climate, mode="r")["t2m"][:4]).to(torch.bfloat16)
     assert torch.equal(batch["x"].torch(), want)
+
+
+def test_jax_arrays_are_the_batch(climate: str) -> None:
+    pytest.importorskip("jax")
+    for batch in hr.open(climate).samples(along="time", x="t2m", y=hr.view("z", dtype="f2")).batches(7):
+        for tensor in (batch["x"], batch["y"]):
+            assert tensor.jax().unsafe_buffer_pointer() == tensor.numpy().ctypes.data, "no copy"
+            assert tensor.numpy().ctypes.data % 256 == 0
+
+
+def test_jax_shardings(climate: str) -> None:
+    jax = pytest.importorskip("jax")
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    sharding = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), PartitionSpec("data"))
+    samples = hr.open(climate).samples(along="time", x="t2m", y="z")
+    arrays = samples.batches(8).jax(sharding)
+    assert len(arrays) == 8 and "Loader of jax arrays" in repr(arrays)
+    for batch, want in zip(arrays, samples.batches(8), strict=True):
+        for name in ("x", "y"):
+            assert batch[name].sharding.is_equivalent_to(sharding, batch[name].ndim)
+            np.testing.assert_array_equal(np.asarray(batch[name]), want[name].numpy())
+    with pytest.raises(hr.InvalidTypeError, match="jax: sharding"):
+        samples.batches(8).jax("data")
+
+
+SHARDED = """
+import sys
+import numpy as np, jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+import headrace as hr
+assert len(jax.devices()) == 4
+samples = hr.open(sys.argv[1]).samples(along="time", x="t2m")
+mesh = Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "model"))
+for spec in (P("data"), P(("data", "model")), P(None), P("data", "model")):
+    for got, want in zip(samples.batches(8, remainder="pad").jax(NamedSharding(mesh, spec)), samples.batches(8, remainder="pad"), strict=True):
+        np.testing.assert_array_equal(np.asarray(got["x"]), want["x"].numpy())
+for n, words in (6, "a global batch of 6 rows cannot be dealt evenly"), (8, "the last batch of an epoch, of 2 rows cannot"):
+    part = samples.isel(time=slice(0, 58))
+    try:
+        part.batches(n).jax(NamedSharding(mesh, P(("data", "model"))))
+    except hr.InvalidError as e:
+        assert words in str(e), e
+    else:
+        raise AssertionError(n)
+"""
+
+
+def test_jax_shardings_of_several_devices(climate: str) -> None:
+    pytest.importorskip("jax")
+    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", SHARDED, climate], capture_output=True, text=True, env=env, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_loader_under_dataloader_and_device(climate: str) -> None:
+    samples = hr.open(climate).samples(along="time", x="t2m")
+    batches = torch.utils.data.DataLoader(samples.batches(4).torch("cpu"), batch_size=None)
+    stored = zarr.open_group(climate, mode="r")["t2m"][:]
+    np.testing.assert_array_equal(np.concatenate([b["x"].numpy() for b in batches]), stored)
