@@ -26,10 +26,39 @@ DESIGN = ROOT / "docs" / "design.md"  # its example shows what later releases ar
 PROGRAM = shutil.which("headrace", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or "headrace"
 
 
+def put(root: zarr.Group, name: str, values: Any, chunks: tuple[int, ...], *dims: str, **attributes: Any) -> None:
+    array = root.create_array(
+        name, shape=values.shape, chunks=chunks, dtype=values.dtype, dimension_names=dims, attributes=attributes
+    )
+    array[...] = values
+
+
+def ensemble(path: Path) -> None:
+    root, rng = zarr.create_group(path, zarr_format=3), np.random.default_rng(0)
+    dims = ("time", "member", "lat", "lon")
+    put(root, "t2m", rng.normal(280, 9, (60, 4, 9, 12)).astype("f4"), (6, 2, 9, 12), *dims)
+    put(root, "orography", rng.random((9, 12)).astype("f4"), (9, 12), "lat", "lon")
+    put(root, "time", np.arange(60), (60,), "time", units="days since 2001-01-01")
+    put(root, "member", np.arange(4), (4,), "member")
+
+
+def cells(path: Path) -> None:
+    """An image and its label at two levels each."""
+    root, rng = zarr.create_group(path, zarr_format=3), np.random.default_rng(0)
+    image = rng.integers(0, 4000, (8, 96, 96)).astype("u2")
+    label = np.kron(rng.random((8, 12, 12)) < 0.3, np.ones((1, 8, 8))).astype("u1")
+    for level in (0, 1):
+        step = 2**level
+        put(root, f"{level}", image[:, ::step, ::step], (2, 48, 48), "z", "y", "x")
+        put(root, f"labels/nuclei/{level}", label[:, ::step, ::step], (2, 48, 48), "z", "y", "x")
+
+
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with era5.zarr of the examples: t2m, u10, v10 (96 × 181 × 360) and z (96 × 2 × 13 × 24)."""
+    """A folder with the archives of the examples. era5.zarr: t2m, u10, v10 (96 × 181 × 360), z (96 × 2 × 13 × 24)."""
     folder = tmp_path_factory.mktemp("docs")
+    ensemble(folder / "ensemble.zarr")
+    cells(folder / "cells.zarr")
     root = zarr.create_group(folder / "era5.zarr", zarr_format=3)
     sizes = {"time": 96, "level": 2, "latitude": 181, "longitude": 360, "lat": 13, "lon": 24}
     shapes: dict[str, tuple[str, ...]] = {n: ("time", "latitude", "longitude") for n in ("t2m", "u10", "v10")}
