@@ -17,7 +17,8 @@ _AT_ONCE = 16  # archives being opened
 def concat(
     archives: Iterable[Archive | str | Any], along: str, storage_options: dict[str, Any] | None = None
 ) -> Archive:
-    """Archives one behind the other along a dimension, such as one store per year: an `Archive` like any other.
+    """Archives one behind the other along a dimension, such as one store per year: an `Archive` like any other, as in
+    ``hr.concat(["1990.zarr", "1991.zarr"], along="time")``.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def concat(
     Raises `InvalidError` where archives overlap, are out of order or differ; arrays that cannot be joined say so when
     they are used.
 
-    >>> hr.concat(["1990.zarr", "1991.zarr"], along="time")  # doctest: +SKIP
+    >>> hr.concat([archive], along="time")  # doctest: +SKIP
     """
     name = text("along", along, "the name of a dimension is expected")
     if isinstance(archives, (str, bytes, Archive)) or not hasattr(archives, "__iter__"):
@@ -56,7 +57,7 @@ def combine(archives: Mapping[str, Archive | str | Any], storage_options: dict[s
     storage_options
         For those that are opened here.
 
-    >>> hr.combine({"era5": "era5.zarr", "sst": "oisst.zarr"})  # doctest: +SKIP
+    >>> hr.combine({"era5": archive})["era5/t2m"]  # doctest: +SKIP
     """
     given = mapping("archives", archives, "a dict of archives by name is expected")
     if not given:
