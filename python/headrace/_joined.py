@@ -44,7 +44,9 @@ def concat(
     if not members:
         refuse("archives", archives, "at least one archive is expected")
     handle = _headrace.concat([member._handle for member in members], name)
-    return Archive(handle, f"{_listed([member.url for member in members])} along {name}")
+    whole = Archive(handle, f"{_listed([member.url for member in members])} along {name}")
+    whole._again, whole._origin = concat, (members, name)
+    return whole
 
 
 def combine(archives: Mapping[str, Archive | str | Any], storage_options: dict[str, Any] | None = None) -> Archive:
@@ -65,7 +67,9 @@ def combine(archives: Mapping[str, Archive | str | Any], storage_options: dict[s
     names = [text("archives", name, "names of archives are texts") for name in given]
     members = _opened(list(given.values()), mapping("storage_options", storage_options, "a dict is expected"))
     handle = _headrace.combine([member._handle for member in members], names)
-    return Archive(handle, _listed([f"{name}: {member.url}" for name, member in zip(names, members)]))
+    whole = Archive(handle, _listed([f"{name}: {member.url}" for name, member in zip(names, members)]))
+    whole._again, whole._origin = combine, (dict(zip(names, members)),)
+    return whole
 
 
 def _listed(urls: list[str]) -> str:
