@@ -259,7 +259,8 @@ HR_API int hr_samples_patch(struct hr_samples *s, const char *dim, int64_t size,
 HR_API int hr_samples_crop(struct hr_samples *s, const char *dim, int64_t size, int64_t parts,
                            struct hr_error *e);
 HR_API int hr_samples_draws(struct hr_samples *s, const char *name, int64_t n, struct hr_error *e);
-/* What HR_EDGE_PAD puts outside along `dim`, in units of the tensors, after all transforms. */
+/* What HR_EDGE_PAD puts outside along `dim`, in units of the tensors, after all transforms. Where a view pads along several
+ * axes, one value is for all; two that differ are refused. */
 HR_API int hr_samples_pad(struct hr_samples *s, const char *dim, double value, struct hr_error *e);
 
 /* Add view `name` of one or more arrays. Several arrays need `stack`, the name of the new dimension they are stacked on

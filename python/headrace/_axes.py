@@ -18,7 +18,8 @@ class patch:
 
     - "valid": what is left over belongs to no sample;
     - "clip": the last patch is moved inside, and overlaps the one before;
-    - "pad": what lies outside is `value`, in units of the tensor (default: what a missing chunk is);
+    - "pad": what lies outside is `value`, in units of the tensor (default: what a missing chunk is; where several axes
+      pad, one value is for all);
     - "reflect": mirrored at the last element, which is not repeated.
 
     >>> tiles = {"lat": hr.patch(5, overlap=1), "lon": hr.patch(5, edge="clip")}

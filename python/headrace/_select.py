@@ -237,8 +237,10 @@ def _fraction(what: str, value: object) -> Any:
     from fractions import Fraction
 
     accepted = "a positive number such as 2 or 0.5 is expected"
-    number = value if isinstance(value, Fraction) else Fraction(real(what, value, accepted))
-    number = number.limit_denominator(_SCALES)
+    given = value if isinstance(value, Fraction) else real(what, value, accepted)
+    if not abs(given) <= _SCALES:  # nor NaN
+        refuse(what, value, accepted)
+    number = Fraction(given).limit_denominator(_SCALES)
     if not 0 < number <= _SCALES:
         refuse(what, value, accepted)
     return number

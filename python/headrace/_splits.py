@@ -286,13 +286,13 @@ def folds(
     if by is not None and blocks is not None:
         refuse("folds: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
     parts = _deal(samples, [1 / number] * number, 0, by, blocks, seed, axis)
-    return _folds(samples, parts, distance)
+    return _folds(samples, parts, distance, gap)
 
 
-def _folds(samples: Samples, parts: Any, gap: int) -> Iterator[Splits]:
+def _folds(samples: Samples, parts: Any, gap: int, given: object) -> Iterator[Splits]:
     for i, part in enumerate(parts):
         rest = samples._handle.combine(part, _WITHOUT)
         rest = rest.apart(part, gap) if gap else rest
         if not rest.count():
-            refuse("folds: gap", gap, f"it leaves nothing to train on in fold {i}")
+            refuse("folds: gap", given, f"it leaves nothing to train on in fold {i}")
         yield Splits((samples._derived(rest), samples._derived(part)), ("train", "val"))

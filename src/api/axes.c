@@ -73,7 +73,8 @@ static int check_size(const char *what, const char *dim, int64_t n, struct hr_er
 {
     if (n >= 1 && n <= MOST_SIZE)
         return 0;
-    return error_set(e, HR_EINVAL, "%s: %s of %lld positions", dim ? dim : "", what, (long long)n);
+    return error_set(e, HR_EINVAL, "%s: %s of %lld positions: from 1 to 2^40 are possible",
+                     dim ? dim : "", what, (long long)n);
 }
 
 int hr_samples_patch(struct hr_samples *s, const char *dim, int64_t size, int64_t stride, int edge,
@@ -101,7 +102,8 @@ int hr_samples_crop(struct hr_samples *s, const char *dim, int64_t size, int64_t
 {
     TRY(check_size("crops", dim, size, e));
     if (parts < 1)
-        return error_set(e, HR_EINVAL, "%s: crops in %lld parts", dim ? dim : "", (long long)parts);
+        return error_set(e, HR_EINVAL, "%s: crops in %lld parts: there is at least one",
+                         dim ? dim : "", (long long)parts);
     return add_axis(
         s, (struct axis_spec){.name = dim, .kind = AXIS_CROP, .size = size, .parts = parts}, e);
 }

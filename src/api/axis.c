@@ -22,8 +22,16 @@ static int settle_patch(struct axis_spec *a, struct hr_error *e)
                          "patches of %lld along %s, which is only %lld long: take smaller ones, or "
                          "edge=\"pad\"",
                          (long long)a->size, name, (long long)a->length);
+    if (a->edge == EDGE_REFLECT && a->size > 2 * a->length - 1)
+        return error_set(e, HR_EINVAL,
+                         "patches of %lld along %s, which is only %lld long: mirrored it gives at "
+                         "most %lld; take smaller ones, or edge=\"pad\"",
+                         (long long)a->size, name, (long long)a->length,
+                         (long long)(2 * a->length - 1));
     over = over < 0 ? 0 : over;
-    a->n = over / a->stride + 1 + (a->edge != EDGE_VALID && over % a->stride != 0);
+    a->n = over / a->stride + 1;
+    if (a->edge != EDGE_VALID && over % a->stride && a->n * a->stride < a->length)
+        a->n++; /* one that reaches over; it begins inside */
     return 0;
 }
 
@@ -39,7 +47,8 @@ static int settle_crop(struct axis_spec *a, int64_t align, struct hr_error *e)
     a->n = a->parts;
     if (a->n > a->places)
         return error_set(e, HR_EINVAL,
-                         "%lld parts of %s for crops of %lld: there are only %lld places",
+                         "%lld parts of %s for crops of %lld: there are only %lld places; take "
+                         "fewer parts, or smaller crops",
                          (long long)a->n, a->name, (long long)a->size, (long long)a->places);
     return 0;
 }
@@ -48,6 +57,11 @@ int axis_settle(struct axis_spec *a, int64_t align, struct hr_error *e)
 {
     a->places = 0;
     a->align = 1;
+    if (a->kind != AXIS_DRAWS && !a->length)
+        return error_set(e, HR_EINVAL,
+                         "dimension %s has no elements: samples along it would have nothing to "
+                         "take; name another",
+                         a->name);
     switch (a->kind) {
     case AXIS_PATCH:
         return settle_patch(a, e);

@@ -3,6 +3,7 @@
 #include "format/members.h"
 #include "base/mem.h"
 #include "plan/split.h"
+#include <math.h>
 #include <string.h>
 
 #define MOST_IDS (INT64_C(1) << 48)
@@ -216,10 +217,28 @@ static int64_t axis_align(const struct core *c, int axis)
             const struct dim_spec *spec = &c->views[i]->dim[d];
             int64_t a = align;
             if (spec->axis == axis)
-                while (align * scale_below(spec) % scale_above(spec))
+                while (align <= c->axes[axis].length &&
+                       align * scale_below(spec) % scale_above(spec))
                     align += a;
         }
     return align;
+}
+
+/* A tensor has one value outside: axes that have none take the other's. */
+static int check_pad(struct core *c, struct view_spec *v, int d, const struct array *x,
+                     struct hr_error *e)
+{
+    const struct axis_spec *a = &c->axes[v->dim[d].axis];
+    (void)x;
+    for (int k = 0; k < d && a->padded; k++) {
+        const struct axis_spec *b = v->dim[k].axis == NO_AXIS ? a : &c->axes[v->dim[k].axis];
+        if (b->padded && b->value != a->value && !(isnan(a->value) && isnan(b->value)))
+            return error_set(e, HR_EINVAL,
+                             "view %s: outside %s is %g, but outside %s is %g: give both the same "
+                             "value",
+                             v->name, b->name, b->value, a->name, a->value);
+    }
+    return 0;
 }
 
 /* A window that no sample can have, said by the view's name. */
@@ -255,6 +274,7 @@ static int settle_axes(struct core *c, struct hr_error *e)
     }
     TRY(for_each_dim(c, check_length, e));
     TRY(for_each_dim(c, check_scale, e));
+    TRY(for_each_dim(c, check_pad, e));
     return for_each_dim(c, check_window, e);
 }
 

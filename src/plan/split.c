@@ -265,10 +265,12 @@ static int cut_all(const struct cutter *c, int64_t *from, int64_t *to, struct hr
         to[i] = end - gap;
         at = end;
         if (to[i] <= from[i])
-            return error_set(e, HR_EINVAL,
-                             "split: fraction %d (%g) of %lld samples has none left after a gap of "
-                             "%lld; give it a larger fraction, or a smaller gap=",
-                             i, c->fractions[i], (long long)(c->last - c->first), (long long)gap);
+            return error_set(
+                e, HR_EINVAL,
+                "split: fraction %d (%g) of %lld %s has none left after a gap of %lld; "
+                "give it a larger fraction, or a smaller gap=",
+                i, c->fractions[i], (long long)(c->last - c->first),
+                c->space.n > 1 ? "positions" : "samples", (long long)gap);
     }
     return 0;
 }
