@@ -102,39 +102,38 @@ int ids_and(struct bitmap *bits, const struct hr_samples *s, struct hr_error *e)
     return 0;
 }
 
-/* Widens the box by the ids [from, to). */
-static void widen(const struct core *c, struct span *box, uint64_t from, uint64_t to)
+/* The first bit of [from, to), or `to`. */
+static uint64_t first_bit(const struct bitmap *bits, uint64_t from, uint64_t to)
 {
-    uint64_t last = to - 1;
-    bool same = true; /* outer positions of first and last id */
-    for (int a = 0; a < c->n_axes; a++) {
-        uint64_t unit = ids_unit(c, a), n = (uint64_t)c->axes[a].n;
-        int64_t low = (int64_t)(from / unit % n), high = (int64_t)(last / unit % n);
-        if (!same) {
-            low = 0;
-            high = (int64_t)n - 1;
-        }
-        same &= low == high;
-        box[a].first = box[a].first < low ? box[a].first : low;
-        box[a].last = box[a].last > high + 1 ? box[a].last : high + 1;
+    struct id_set set = {(int64_t)from, (int64_t)to, bits};
+    int64_t at = (int64_t)from, low, high;
+    return from < to && id_set_run(&set, &at, &low, &high) ? (uint64_t)low : to;
+}
+
+/* The positions of axis a that have bits, from the first to behind the last. What is known already is not looked at again. */
+static struct span positions_of(const struct core *c, int a, const struct bitmap *bits)
+{
+    uint64_t unit = ids_unit(c, a), n = (uint64_t)c->axes[a].n, low = n, end = 0;
+    for (uint64_t block = 0; block < bits->n && (low || end < n); block += unit * n) {
+        uint64_t at = first_bit(bits, block, block + low * unit);
+        low = (at - block) / unit;
+        while ((at = first_bit(bits, block + end * unit, block + n * unit)) < block + n * unit)
+            end = (at - block) / unit + 1;
     }
+    return (struct span){(int64_t)low, (int64_t)end};
 }
 
 /* The smallest box around the bits. */
 static void find_box(const struct core *c, const struct bitmap *bits, struct span *box)
 {
-    struct id_set set = {0, (int64_t)bits->n, bits};
     memset(box, 0, PLAN_MAX_AXES * sizeof *box);
     if (!bits->total)
         return;
-    for (int a = 0; a < c->n_axes; a++)
-        box[a] = (struct span){INT64_MAX, 0};
-    if (c->n_axes == 1) {
-        widen(c, box, bitmap_select(bits, 0), bitmap_select(bits, bits->total - 1) + 1);
-        return;
-    }
-    for (int64_t at = 0, from, to; id_set_run(&set, &at, &from, &to);)
-        widen(c, box, (uint64_t)from, (uint64_t)to);
+    uint64_t unit = ids_unit(c, 0);
+    box[0] = (struct span){(int64_t)(bitmap_select(bits, 0) / unit),
+                           (int64_t)(bitmap_select(bits, bits->total - 1) / unit) + 1};
+    for (int a = 1; a < c->n_axes; a++)
+        box[a] = positions_of(c, a, bits);
 }
 
 static uint64_t box_count(const struct core *c, const struct span *box)
@@ -171,22 +170,39 @@ int ids_samples(struct core *c, struct bitmap *bits, struct hr_samples **out, st
     return error_nomem(e, sizeof **out, "samples");
 }
 
-/* Clears the ids whose position on axis a is outside: `positions`, or the span where there are none. */
-static void clear_elsewhere(const struct core *c, int a, struct span span,
-                            const struct bitmap *positions, struct bitmap *bits)
+/* bits [at, at + n) &= the n bits of `row`. */
+static void and_row(struct bitmap *bits, uint64_t at, const struct bitmap *row)
+{
+    for (uint64_t i = 0; i < row->n; i += 64, at += 64) {
+        uint64_t left = row->n - i, gone = ~row->words[i / 64];
+        gone &= left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+        bits->words[at / 64] &= ~(gone << at % 64);
+        if (at % 64 && gone >> (64 - at % 64))
+            bits->words[at / 64 + 1] &= ~(gone >> (64 - at % 64));
+    }
+}
+
+/* Clears the ids whose position on axis a is not in `positions`. */
+static void clear_elsewhere(const struct core *c, int a, const struct bitmap *positions,
+                            struct bitmap *bits)
+{
+    uint64_t unit = ids_unit(c, a), n = positions->n;
+    for (uint64_t block = 0; block < bits->n; block += unit * n) {
+        if (unit == 1)
+            and_row(bits, block, positions);
+        for (uint64_t p = 0; unit > 1 && p < n; p++)
+            if (!bitmap_test(positions, p))
+                bitmap_clear_range(bits, block + p * unit, block + (p + 1) * unit);
+    }
+}
+
+/* Clears those whose position is outside the span. */
+static void clear_around(const struct core *c, int a, struct span span, struct bitmap *bits)
 {
     uint64_t unit = ids_unit(c, a), n = (uint64_t)c->axes[a].n;
-    for (uint64_t id = 0; id < bits->n;) {
-        uint64_t p = id / unit % n, run = 1;
-        bool kept = positions ? bitmap_test(positions, p)
-                              : (int64_t)p >= span.first && (int64_t)p < span.last;
-        if (!positions) /* to the next border of the span */
-            run = (int64_t)p < span.first  ? (uint64_t)span.first - p
-                  : (int64_t)p < span.last ? (uint64_t)span.last - p
-                                           : n - p;
-        if (!kept)
-            bitmap_clear_range(bits, id, id + run * unit);
-        id += run * unit;
+    for (uint64_t block = 0; block < bits->n; block += unit * n) {
+        bitmap_clear_range(bits, block, block + (uint64_t)span.first * unit);
+        bitmap_clear_range(bits, block + (uint64_t)span.last * unit, block + n * unit);
     }
 }
 
@@ -207,7 +223,7 @@ int ids_in_span(struct hr_samples *s, int a, struct span span, struct hr_samples
         return *out ? 0 : error_nomem(e, sizeof **out, "samples");
     }
     TRY(ids_bits(s, &bits, e));
-    clear_elsewhere(s->core, a, span, NULL, &bits);
+    clear_around(s->core, a, span, &bits);
     return ids_samples(s->core, &bits, out, e);
 }
 
@@ -216,10 +232,6 @@ int ids_at_positions(struct hr_samples *s, int a, const struct bitmap *positions
 {
     struct bitmap bits;
     TRY(ids_bits(s, &bits, e));
-    if (s->core->n_axes == 1)
-        for (size_t w = 0; w < words_of(&bits); w++)
-            bits.words[w] &= positions->words[w];
-    else
-        clear_elsewhere(s->core, a, (struct span){0, 0}, positions, &bits);
+    clear_elsewhere(s->core, a, positions, &bits);
     return ids_samples(s->core, &bits, out, e);
 }
