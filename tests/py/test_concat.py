@@ -249,8 +249,8 @@ def test_resuming_on_a_longer_last_year(tmp_path: Path) -> None:
     year(a, 0, 9)
     year(b, 9, 6)
 
-    def loader() -> Any:
-        samples = hr.concat([str(a), str(b)], along="time").samples(along="time", x="t2m")
+    def loader(*more: str) -> Any:
+        samples = hr.concat([str(a), str(b), *more], along="time").samples(along="time", x="t2m")
         return samples.isel(time=slice(0, 14)).batches(2, shuffle=True, seed=5)
 
     with loader() as first:
@@ -267,6 +267,9 @@ def test_resuming_on_a_longer_last_year(tmp_path: Path) -> None:
         second.load_state_dict(state)
         rest = [np.asarray(batch.index).tolist() for batch in second]
     assert begun + rest == whole, "members may move, and the last may grow"
+    with loader(year(tmp_path / "c.zarr", 17, 3)) as third:
+        third.load_state_dict(state)
+        assert [np.asarray(batch.index).tolist() for batch in third] == rest, "more may follow"
     shutil.rmtree(a)
     shutil.rmtree(b)
     year(a, 0, 8)
