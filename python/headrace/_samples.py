@@ -250,7 +250,7 @@ class Samples:
         """
         from headrace._foreground import foreground
 
-        return Samples(foreground(self, label, share, values), self.archive)
+        return self._derived(foreground(self, label, share, values))
 
     def apart(self, other: Samples, gap: int | str = "auto") -> Samples:
         """Drop the samples too near one of `other`: whose windows share a row with it ("auto"), that are at most `gap`
