@@ -21,7 +21,14 @@ import zarr
 import headrace as hr
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs" / "examples").glob("*.md"),
+    ]
+)
 DESIGN = ROOT / "docs" / "design.md"  # its example shows what later releases are to read, too
 PROGRAM = shutil.which("headrace", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or "headrace"
 
@@ -189,8 +196,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_index_has_every_page() -> None:
     index = (ROOT / "docs" / "index.md").read_text()
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "index.md" or f"({page.name})" in index, page.name
+    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "examples").glob("*.md")]:
+        assert page.name == "index.md" or f"({page.relative_to(ROOT / 'docs')})" in index, page.name
 
 
 # ---- the members of reports ----------------------------------------------------------------------------------------

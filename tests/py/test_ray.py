@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
+
+EXAMPLE = Path(__file__).resolve().parent.parent.parent / "examples" / "ray_train.py"
 
 ray = pytest.importorskip("ray")
 pytest.importorskip("ray.data")
@@ -67,6 +70,26 @@ def test_predictions_over_a_cluster(cluster: None, archive: str) -> None:
     stored = zarr.open_group(archive, mode="r")["x"][:].astype("f8")
     assert means["index"].tolist() == list(range(200))
     np.testing.assert_allclose(means["mean"], stored.mean((1, 2)), rtol=1e-12)
+
+
+def test_workers_of_ray_train_share_an_epoch(
+    cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The script of examples/, on the Ray that runs."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    script = runpy.run_path(str(EXAMPLE))
+    found = script["main"](script["make"](str(tmp_path / "a.zarr")), str(tmp_path / "results"))
+    assert found["rows"] == [240, 240] and found["different"] == 480, "each sample once, on one of them"
+    assert abs(found["weight"] - 2) < 0.05 and abs(found["bias"] - 3) < 0.05
+    assert "different ones together: 480 of 480" in capsys.readouterr().out
+    kept = max((tmp_path / "results").rglob("state.pt"), key=lambda path: path.stat().st_mtime_ns)
+    state = torch.load(kept)["loader"]
+    samples = hr.open(tmp_path / "a.zarr").samples(along="run", x="a", y="b")
+    loader = samples.batches(global_batch=48, streams=4, shuffle=True, seed=0, rank=0, world=1)
+    for _ in range(3):
+        list(loader)
+    assert loader.state_dict() == state, "what one process says after three epochs"
 
 
 # ---- what needs no cluster -------------------------------------------------------------------------------------------
