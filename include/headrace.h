@@ -128,6 +128,19 @@ HR_API int hr_open(const char *url, const char *options, struct hr_archive **out
 HR_API struct hr_archive *hr_archive_ref(struct hr_archive *a);
 HR_API void hr_archive_unref(struct hr_archive *a);
 
+/* Several archives as one, for everything that takes an archive; chunks are read from where they lie. Members are
+ * referenced. At most 4095.
+ *
+ * concat: arrays with dimension `along` are the members' one behind the other; they agree in name, type and all other
+ * dimensions, their chunks may differ in length along `along`, in codecs and in packing. Times may count from another
+ * moment in each. Other arrays are the first member's, and attributes too. Members that overlap or are out of order along
+ * the coordinate `along` are HR_EINVAL here; what differs in one array, or its coordinates, when it is used.
+ * combine: the arrays of member i as "<names[i]>/…". Names have no slash. */
+HR_API int hr_archive_concat(struct hr_archive *const *members, int n, const char *along,
+                             struct hr_archive **out, struct hr_error *e);
+HR_API int hr_archive_combine(struct hr_archive *const *members, const char *const *names, int n,
+                              struct hr_archive **out, struct hr_error *e);
+
 /* The whole archive as JSON, for trees, reports and --json: {"url", "format", "attributes", "consolidated", "complete":
  * false where a store that cannot list may hold more, "nodes": [{"path", "kind": "group" | "array", "attributes", "error":
  * text or null, and for arrays: "shape", "dims" (null where unnamed), "dtype", "numpy_dtype", "decoded_dtype" (after CF

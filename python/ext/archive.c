@@ -28,6 +28,14 @@ static struct hr_archive *of(PyObject *self)
     return ((struct archive_object *)self)->archive;
 }
 
+struct hr_archive *ext_archive_of(struct ext_state *s, PyObject *x)
+{
+    if (x && PyObject_TypeCheck(x, s->archive))
+        return of(x);
+    ext_fail(s, EXT_TYPE, "an opened archive is expected");
+    return NULL;
+}
+
 static PyObject *archive_json(PyObject *self, PyObject *unused)
 {
     char *text = NULL;

@@ -41,6 +41,9 @@ PyObject *ext_archive_new(struct ext_state *s,
 PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x);
 PyObject *ext_loader_new(struct ext_state *s, struct hr_loader *l);
 struct hr_samples *ext_samples_of(PyObject *self);
+struct hr_archive *ext_archive_of(struct ext_state *s, PyObject *x); /* NULL: x is none; raises */
+PyObject *ext_concat(PyObject *module, PyObject *args);              /* joined.c */
+PyObject *ext_combine(PyObject *module, PyObject *args);
 PyObject *ext_batch_new(struct ext_state *s, struct hr_batch *b);
 
 /* A tensor over memory that `batch` (a new reference is taken) or, when NULL, `data` itself (hr_free'd at the end) owns.

@@ -135,6 +135,8 @@ static PyObject *ext_drain(PyObject *module, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"open", ext_open, METH_VARARGS, "open(url, options_json) -> ArchiveHandle"},
+    {"concat", ext_concat, METH_VARARGS, "concat(handles, along) -> ArchiveHandle"},
+    {"combine", ext_combine, METH_VARARGS, "combine(handles, names) -> ArchiveHandle"},
     {"store", ext_store, METH_VARARGS, "store(url, concurrency) -> StoreHandle"},
     {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
     {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},

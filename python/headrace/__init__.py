@@ -40,6 +40,8 @@ __version__ = _version()
 _LATER = {  # imported when they are asked for
     "Mix": "_mix",
     "Splits": "_splits",
+    "combine": "_joined",
+    "concat": "_joined",
     "from_xarray": "_xarray",
     "mix": "_mix",
     "write_predictions": "_predictions",
@@ -56,6 +58,7 @@ def __getattr__(name: str) -> object:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from headrace._joined import combine, concat
     from headrace._mix import Mix, mix
     from headrace._predictions import write_predictions
     from headrace._splits import Splits
@@ -83,6 +86,8 @@ __all__ = [
     "TimeoutError",
     "UnsupportedError",
     "View",
+    "combine",
+    "concat",
     "configure",
     "crop",
     "draws",

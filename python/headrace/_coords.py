@@ -102,13 +102,16 @@ def _objects(us: Any, calendar: str) -> Any:
 
 
 def beside(samples: Samples, name: str) -> Array | None:
-    """The array of that name: beside the arrays of the views, or at the root."""
+    """The array of that name: beside the arrays of the views, or in a folder around them, up to the root."""
     archive = samples.archive
     folder = samples.info["views"][0]["arrays"][0].rpartition("/")[0]
-    for path in (f"{folder}/{name}" if folder else name, name):
+    while True:
+        path = f"{folder}/{name}" if folder else name
         if path in archive:
             return archive[path]
-    return None
+        if not folder:
+            return None
+        folder = folder.rpartition("/")[0]
 
 
 def find(samples: Samples, name: str) -> Array | None:

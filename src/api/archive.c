@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "api/ahead.h"
+#include "api/joined.h"
 #include "api/runtime.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -22,7 +23,8 @@ struct hr_archive {
     atomic_int refs;
     pid_t owner;
     struct store *store;
-    bool remote; /* uses the network threads of the process */
+    bool remote;           /* uses the network threads of the process */
+    struct joined *joined; /* made of other archives, which do the reading; NULL: one of its own */
     struct {
         pthread_mutex_t mutex;
         struct reader *reader;
@@ -127,7 +129,10 @@ static int finish_round_locked(struct hr_archive *a, bool wanted, struct hr_erro
 
 static void free_archive(struct hr_archive *a)
 {
-    store_unref(a->store);
+    if (a->joined)
+        joined_free(a->joined);
+    else
+        store_unref(a->store);
     if (a->remote)
         runtime_net_done();
     reader_free(a->locked.reader);
@@ -216,6 +221,59 @@ int hr_open_store(struct hr_store *s, struct hr_archive **out, struct hr_error *
     return a ? archive_begin(a, bridge_open(s, &a->store, e), out, e) : HR_ENOMEM;
 }
 
+/* ---- archives made of archives ---------------------------------------------------------------------------------- */
+
+static int open_joined(struct hr_archive *const *members, const char *const *names, int n,
+                       const char *along, struct hr_archive **out, struct hr_error *e)
+{
+    struct hr_archive *a = archive_new(e);
+    if (!a)
+        return HR_ENOMEM;
+    int rc = joined_new(members, names, n, along, &a->joined, e);
+    if (rc < 0) {
+        free_archive(a);
+        return rc;
+    }
+    a->store = joined_store(a->joined);
+    *out = a;
+    return 0;
+}
+
+/* Members that overlap or stand in the wrong order are told at once, where the coordinate is to be had. */
+static int check_order(struct hr_archive *a, const char *along, struct hr_error *e)
+{
+    const struct array *x;
+    TRY(archive_find(a, along, &x, e));
+    return x ? joined_check(a->joined, a, x, e) : 0;
+}
+
+int hr_archive_concat(struct hr_archive *const *members, int n, const char *along,
+                      struct hr_archive **out, struct hr_error *e)
+{
+    struct hr_archive *a;
+    if (!members || !out || !along || !*along)
+        return error_set(e, HR_EINVAL,
+                         "concat: no archives, no dimension (such as along=\"time\"), or no place "
+                         "for the archive");
+    TRY(open_joined(members, NULL, n, along, &a, e));
+    int rc = check_order(a, along, e);
+    if (rc < 0) {
+        hr_archive_unref(a);
+        return rc;
+    }
+    *out = a;
+    return 0;
+}
+
+int hr_archive_combine(struct hr_archive *const *members, const char *const *names, int n,
+                       struct hr_archive **out, struct hr_error *e)
+{
+    if (!members || !names || !out)
+        return error_set(e, HR_EINVAL,
+                         "combine: no archives, no names, or no place for the archive");
+    return open_joined(members, names, n, NULL, out, e);
+}
+
 struct hr_archive *hr_archive_ref(struct hr_archive *a)
 {
     atomic_fetch_add(&a->refs, 1);
@@ -247,6 +305,11 @@ static int find(struct hr_archive *a, const char *path,
 {
     TRY(archive_check(a, e));
     pthread_mutex_lock(&a->locked.mutex);
+    if (a->joined) {
+        int found = joined_find(a->joined, path, search == reader_want, out, e);
+        pthread_mutex_unlock(&a->locked.mutex);
+        return found;
+    }
     int rc = search(a->locked.reader, path, e);
     rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, true, e);
     *out = rc < 0 ? NULL : reader_wanted(a->locked.reader);
@@ -256,6 +319,8 @@ static int find(struct hr_archive *a, const char *path,
 
 static int readable(const struct hr_archive *a, const struct array *x, struct hr_error *e)
 {
+    if (x->problem && a->joined) /* it says whose problem it is */
+        return error_set(e, x->problem_code, "%s", x->problem);
     return x->problem ? error_set(e, x->problem_code, "%s: %s", store_url(a->store), x->problem)
                       : 0;
 }
@@ -270,7 +335,14 @@ int archive_array(struct hr_archive *a, const char *path, const struct array **o
                   struct hr_error *e)
 {
     TRY(find(a, path, reader_want, out, e));
-    return readable(a, *out, e);
+    TRY(readable(a, *out, e));
+    return a->joined ? joined_check(a->joined, a, *out, e) : 0;
+}
+
+int archive_seek(struct hr_archive *a, const char *path, const struct array **out,
+                 struct hr_error *e)
+{
+    return find(a, path, reader_try, out, e);
 }
 
 int archive_find(struct hr_archive *a, const char *path, const struct array **out,
@@ -278,6 +350,11 @@ int archive_find(struct hr_archive *a, const char *path, const struct array **ou
 {
     TRY(find(a, path, reader_try, out, e));
     return *out ? readable(a, *out, e) : 0;
+}
+
+bool archive_joined(const struct hr_archive *a)
+{
+    return a->joined != NULL;
 }
 
 struct store *archive_store(const struct hr_archive *a)
@@ -290,16 +367,31 @@ const char *archive_url(const struct hr_archive *a)
     return store_url(a->store);
 }
 
-int archive_walk(struct hr_archive *a,
-                 int (*report)(const struct reader *r, void *arg, struct hr_error *e), void *arg,
-                 struct hr_error *e)
+static int walk_locked(struct hr_archive *a, struct archive_contents *c, struct hr_error *e)
 {
+    struct reader *r = a->locked.reader;
+    if (a->joined)
+        return joined_walk(a->joined, c, e);
+    int rc = reader_walk(r, e);
+    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, false, e);
+    *c = (struct archive_contents){.format = reader_format(r),
+                                   .consolidated = reader_consolidated(r),
+                                   .complete = reader_complete(r)};
+    c->n_arrays = reader_arrays(r, &c->arrays);
+    c->n_groups = reader_groups(r, &c->groups);
+    return rc;
+}
+
+int archive_walk(struct hr_archive *a,
+                 int (*report)(const struct archive_contents *c, void *arg, struct hr_error *e),
+                 void *arg, struct hr_error *e)
+{
+    struct archive_contents c;
     TRY(archive_check(a, e));
     pthread_mutex_lock(&a->locked.mutex);
-    int rc = reader_walk(a->locked.reader, e);
-    rc = rc < 0 ? reader_error(a, rc, e) : finish_round_locked(a, false, e);
+    int rc = walk_locked(a, &c, e);
     if (rc >= 0)
-        rc = report(a->locked.reader, arg, e);
+        rc = report(&c, arg, e);
     pthread_mutex_unlock(&a->locked.mutex);
     return rc;
 }

@@ -2,6 +2,7 @@
  * archive's lock; what is returned lives as long as the archive. */
 #ifndef API_ARCHIVE_H
 #define API_ARCHIVE_H
+#include <stdbool.h>
 #include "format/reader.h"
 #include "store/store.h"
 
@@ -14,12 +15,23 @@ int archive_look_up(struct hr_archive *a, const char *path, const struct array *
 /* As archive_array, but NULL in *out when there is no such array (for coordinates, which may be absent). */
 int archive_find(struct hr_archive *a, const char *path, const struct array **out,
                  struct hr_error *e);
+/* As archive_find, readable or not. */
+int archive_seek(struct hr_archive *a, const char *path, const struct array **out,
+                 struct hr_error *e);
+bool archive_joined(const struct hr_archive *a);         /* made of other archives */
 struct store *archive_store(const struct hr_archive *a); /* not a new reference */
 const char *archive_url(const struct hr_archive *a);     /* for people: no secrets */
 /* Read the whole hierarchy and report on it under the archive's lock. */
+struct archive_contents {
+    const struct array *const *arrays;
+    const struct group *groups;
+    int n_arrays, n_groups;
+    const char *format;
+    bool consolidated, complete;
+};
 int archive_walk(struct hr_archive *a,
-                 int (*report)(const struct reader *r, void *arg, struct hr_error *e), void *arg,
-                 struct hr_error *e);
+                 int (*report)(const struct archive_contents *c, void *arg, struct hr_error *e),
+                 void *arg, struct hr_error *e);
 /* HR_EFORK in a forked child. */
 int archive_check(const struct hr_archive *a, struct hr_error *e);
 

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "format/cf.h"
+#include "format/members.h"
+#include "format/rebase.h"
 
 #define SLAB_MAX  (96u << 20)
 #define SLAB_MIN  (4u << 20)
@@ -22,7 +24,9 @@ struct stream {
     int64_t start[HR_MAX_DIMS], count[HR_MAX_DIMS], step[HR_MAX_DIMS];
     uint64_t items;
     bool text; /* variable-length items */
+    bool decode;
     bool convert;
+    bool rebase; /* times of joined arrays: counted from the moment the first member counts from */
     struct cf cf;
     enum hr_dtype to;
     uint64_t item_out; /* bytes of an item of the output; 0 for text */
@@ -78,11 +82,14 @@ static int take_type(struct stream *s, enum hr_dtype dtype, int decode, struct h
     s->text = x->type.kind == HR_STRING || x->type.kind == HR_BYTES;
     s->utf32 = s->utf32 && x->type.kind == HR_STRING;
     cf_none(x->type.kind, &s->cf);
+    s->decode = decode;
     if (decode)
         TRY(cf_of_array(x, &s->cf, e));
     s->to = dtype == HR_NONE ? s->cf.result : dtype;
     TRY(cf_check(&s->cf, s->to, e));
-    s->convert = s->to != x->type.kind || s->cf.scaled || s->cf.n_missing || s->cf.ranged;
+    s->rebase = decode && x->members && x->members->units_differ;
+    s->convert = s->to != x->type.kind || s->cf.scaled || s->cf.n_missing || s->cf.ranged ||
+                 s->cf.mixed || s->rebase;
     s->item_out = s->convert ? hr_dtype_size(s->to) : x->type.item_size;
     return 0;
 }
@@ -180,6 +187,60 @@ static void to_little(const struct stream *s, void *items, uint64_t n)
     dtype_swap(&t, items, n);
 }
 
+/* Positions i < n along the joined dimension, from `start` by `step`, that leaf number `leaf` has: [*from, *to). */
+static void leaf_places(const struct array *x, int leaf, int64_t start, int64_t step, int64_t n,
+                        int64_t *from, int64_t *to)
+{
+    uint64_t first, end;
+    array_leaf_range(x, leaf, x->members->dim, &first, &end);
+    int64_t low = (int64_t)first, high = (int64_t)end - 1;
+    if (step > 0) {
+        *from = low <= start ? 0 : (low - start - 1) / step + 1;
+        *to = high < start ? 0 : (high - start) / step + 1;
+    } else {
+        *from = high >= start ? 0 : (start - high - 1) / -step + 1;
+        *to = low > start ? 0 : (start - low) / -step + 1;
+    }
+    *to = *to > n ? n : *to;
+}
+
+/* What one leaf has of a slab, decoded by its own attributes. */
+static int decode_leaf(struct stream *s, int leaf, const int64_t *start, const int64_t *count,
+                       struct hr_error *e)
+{
+    const struct array *x = s->array, *of = array_leaf_at(x, leaf);
+    int dim = x->members->dim;
+    int64_t from, to, outer = 1, inner = 1;
+    struct cf cf;
+    leaf_places(x, leaf, start[dim], s->step[dim], count[dim], &from, &to);
+    if (from >= to)
+        return 0;
+    cf_none(x->type.kind, &cf);
+    if (s->decode)
+        TRY(cf_of_array(of, &cf, e));
+    for (int d = 0; d < x->ndim; d++)
+        *(d < dim ? &outer : &inner) *= d == dim ? 1 : count[d];
+    for (int64_t i = 0; i < outer; i++) {
+        uint64_t at = (uint64_t)((i * count[dim] + from) * inner),
+                 n = (uint64_t)((to - from) * inner);
+        char *out = (char *)s->converted + at * s->item_out;
+        TRY(cf_decode(&cf, (char *)s->stored + at * x->type.item_size, n, s->to, out, e));
+        if (s->rebase)
+            TRY(rebase_items(of, x, s->to, out, n, e));
+    }
+    return 0;
+}
+
+static int decode_slab(struct stream *s, const int64_t *start, const int64_t *count, uint64_t n,
+                       struct hr_error *e)
+{
+    if (!s->cf.mixed && !s->rebase)
+        return cf_decode(&s->cf, s->stored, n, s->to, s->converted, e);
+    for (int i = 0; i < array_leaves(s->array); i++)
+        TRY(decode_leaf(s, i, start, count, e));
+    return 0;
+}
+
 static int put_slab(struct stream *s, const int64_t *start, const int64_t *count,
                     struct hr_error *e)
 {
@@ -196,7 +257,7 @@ static int put_slab(struct stream *s, const int64_t *start, const int64_t *count
     void *items = s->stored;
     if (s->convert) {
         items = s->converted;
-        TRY(cf_decode(&s->cf, s->stored, n, s->to, items, e));
+        TRY(decode_slab(s, start, count, n, e));
     }
     to_little(s, items, n);
     return s->put(s, items, n * s->item_out, e);

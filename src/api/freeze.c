@@ -1,5 +1,6 @@
 /* Freezing: arrays become plan_arrays, views become parts, and the ids whose boxes leave an array are excluded. */
 #include "api/core.h"
+#include "format/members.h"
 #include "base/mem.h"
 #include "plan/split.h"
 #include <string.h>
@@ -14,24 +15,29 @@ static int source_number(struct core *c, const struct array *x, struct hr_error 
     struct samples_source *source = &c->sources[c->n_arrays];
     struct plan_array *a = &c->arrays[c->n_arrays];
     source->array = x;
+    struct array_costs costs;
     TRY(cf_of_array(x, &source->cf, e));
-    uint64_t items = 1;
+    if (!array_costs(x, &costs))
+        return error_set(e, HR_EFORMAT, "array %s: a chunk has more than 2^64 bytes", x->path);
+    if (x->members && x->members->units_differ)
+        return error_set(e, HR_EINVAL,
+                         "array %s counts time from another moment in each archive that it is "
+                         "joined from, so its numbers do not compare; in coordinates, sel and "
+                         "where they are times, and right",
+                         x->path);
     a->ndim = x->ndim;
     for (int d = 0; d < x->ndim; d++) {
         a->shape[d] = x->shape[d];
         a->chunk[d] = x->chunk[d];
         a->grid[d] = x->grid[d];
         a->edges[d] = x->edges ? x->edges[d] : NULL;
-        if (!mul_u64(items, x->chunk[d], &items))
-            return error_set(e, HR_EFORMAT, "array %s: a chunk has more than 2^64 elements",
-                             x->path);
     }
+    a->stored = x->stored;
     a->item = x->type.item_size;
-    if (!mul_u64(items, x->field_stride ? x->field_stride : a->item, &a->decoded))
-        return error_set(e, HR_EFORMAT, "array %s: a chunk has more than 2^64 bytes", x->path);
-    a->direct = codec_chain_is_raw(x->chain);
-    a->bound = codec_chain_bound(x->chain);
-    a->scratch = codec_chain_scratch(x->chain);
+    a->decoded = costs.decoded;
+    a->direct = costs.direct;
+    a->bound = costs.bound;
+    a->scratch = costs.scratch;
     return c->n_arrays++;
 }
 

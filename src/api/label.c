@@ -2,6 +2,8 @@
 #include "base/buf.h"
 #include "base/decimal.h"
 #include "base/mem.h"
+#include "format/cf.h"
+#include "format/members.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,26 +11,23 @@
 
 /* ---- reading ------------------------------------------------------------------------------------------------ */
 
-static int find_coordinate(struct hr_archive *a, const struct array *array, const char *dim,
-                           const struct array **out, struct hr_error *e)
+/* In the array's folder, or in one that holds it, up to the root. */
+int coordinate_find(struct hr_archive *a, const struct array *array, const char *dim,
+                    const struct array **out, struct hr_error *e)
 {
-    const char *slash = strrchr(array->path, '/');
     char path[1024];
+    size_t size = strlen(array->path);
     *out = NULL;
-    if (slash) {
-        int n =
-            snprintf(path, sizeof path, "%.*s/%s", (int)(slash - array->path), array->path, dim);
+    while (!*out && size) {
+        while (size && array->path[size - 1] != '/')
+            size--;
+        int n = snprintf(path, sizeof path, "%.*s%s", (int)size, array->path, dim);
         if (n > 0 && (size_t)n < sizeof path)
             TRY(archive_find(a, path, out, e));
+        size -= size > 0;
     }
-    if (!*out)
+    if (!*out && !*array->path)
         TRY(archive_find(a, dim, out, e));
-    if (!*out)
-        return error_set(
-            e, HR_ENOENT,
-            "dimension %s has no coordinate array in this archive: select by index instead "
-            "(isel=, slices of integers)",
-            dim);
     return 0;
 }
 
@@ -112,49 +111,66 @@ static int64_t int_at(const void *data, enum hr_dtype t, int64_t i)
     }
 }
 
-/* Numbers, CF-decoded where packed; times become microseconds. */
-static int take_numbers(struct hr_archive *a, struct coordinate *c, const struct array *x,
-                        void *stored, struct hr_error *e)
+/* Does the array hold times, and in which units? */
+static bool time_of(const struct array *x, struct cftime *out)
+{
+    const char *units = text_attribute(x, "units");
+    if (x->type.kind == HR_DATETIME64)
+        return cftime_from_datetime64(x->type.time_unit, x->type.time_count, out);
+    return x->type.kind != HR_TIMEDELTA64 && units &&
+           cftime_parse(units, text_attribute(x, "calendar"), out);
+}
+
+static bool packed(const struct array *x)
+{
+    return json_get(x->attributes, "scale_factor") || json_get(x->attributes, "add_offset");
+}
+
+/* What is stored of leaf x, from position `from` on, as values of the coordinate. */
+static int take_leaf(struct coordinate *c, const struct array *x, const char *stored, uint64_t from,
+                     uint64_t n, struct hr_error *e)
 {
     enum hr_dtype t = x->type.kind;
-    const char *units = text_attribute(x, "units");
-    bool time = t == HR_DATETIME64
-                    ? cftime_from_datetime64(x->type.time_unit, x->type.time_count, &c->time)
-                    : t != HR_TIMEDELTA64 && units &&
-                          cftime_parse(units, text_attribute(x, "calendar"), &c->time);
-    bool packed = json_get(x->attributes, "scale_factor") || json_get(x->attributes, "add_offset");
-    bool whole = (t >= HR_BOOL && t <= HR_U64) || t == HR_DATETIME64 || t == HR_TIMEDELTA64;
-    if (whole && !packed) {
-        c->kind = time ? COORDINATE_TIME : COORDINATE_INT;
-        if (!(c->ints = arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->ints)))
-            return error_nomem(e, (uint64_t)c->n * 8, "coordinate values");
-        for (int64_t i = 0; i < c->n; i++) {
-            int64_t v = int_at(stored, t, i);
+    struct cftime time;
+    bool is_time = time_of(x, &time);
+    if (!c->floats) {
+        for (uint64_t i = from; i < from + n; i++) {
+            int64_t v = int_at(stored, t, (int64_t)i);
             c->ints[i] =
-                !time || (t == HR_DATETIME64 && v == INT64_MIN) ? v : cftime_us_exact(&c->time, v);
+                !is_time || (t == HR_DATETIME64 && v == INT64_MIN) ? v : cftime_us_exact(&time, v);
         }
         return 0;
     }
-    void *data;
-    size_t size;
-    TRY(hr_archive_read(a, x->path, 0, NULL, NULL, NULL, HR_F64, 1, &data, &size, e));
-    if (size != (size_t)c->n * 8) {
-        hr_free(data);
-        return error_set(e, HR_EDATA, "coordinate %s: %zu bytes where %lld numbers were expected",
-                         x->path, size, (long long)c->n);
-    }
-    c->kind = time ? COORDINATE_TIME : COORDINATE_FLOAT;
-    c->single = t == HR_F32 && !packed;
-    c->floats = arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->floats);
-    c->ints = time ? arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->ints) : NULL;
-    if (!c->floats || (time && !c->ints)) {
-        hr_free(data);
+    struct cf cf;
+    TRY(cf_of_array(x, &cf, e));
+    TRY(cf_decode(&cf, stored + from * x->type.item_size, n, HR_F64, c->floats + from, e));
+    for (uint64_t i = from; is_time && i < from + n; i++)
+        c->ints[i] = cftime_us(&time, c->floats[i]);
+    return 0;
+}
+
+/* Numbers, CF-decoded where packed; times become microseconds. Members of a joined coordinate are taken by their own
+ * attributes: each may count time from another moment. */
+static int take_numbers(struct coordinate *c, const struct array *x, const void *stored,
+                        struct hr_error *e)
+{
+    enum hr_dtype t = x->type.kind;
+    bool time = time_of(x, &c->time), some_packed = false;
+    bool whole = (t >= HR_BOOL && t <= HR_U64) || t == HR_DATETIME64 || t == HR_TIMEDELTA64;
+    for (int i = 0; i < array_leaves(x); i++)
+        some_packed |= packed(array_leaf_at(x, i));
+    bool floats = !whole || some_packed;
+    c->kind = time ? COORDINATE_TIME : floats ? COORDINATE_FLOAT : COORDINATE_INT;
+    c->single = t == HR_F32 && !some_packed;
+    if (floats && !(c->floats = arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->floats)))
         return error_nomem(e, (uint64_t)c->n * 8, "coordinate values");
+    if ((!floats || time) && !(c->ints = arena_array(&c->arena, (size_t)c->n + 1, sizeof *c->ints)))
+        return error_nomem(e, (uint64_t)c->n * 8, "coordinate values");
+    for (int i = 0; i < array_leaves(x); i++) {
+        uint64_t from, to;
+        array_leaf_range(x, i, 0, &from, &to);
+        TRY(take_leaf(c, array_leaf_at(x, i), stored, from, to - from, e));
     }
-    memcpy(c->floats, data, size);
-    hr_free(data);
-    for (int64_t i = 0; time && i < c->n; i++)
-        c->ints[i] = cftime_us(&c->time, c->floats[i]);
     return 0;
 }
 
@@ -162,7 +178,13 @@ static int read_into(struct hr_archive *a, const struct array *array, const char
                      int64_t length, struct coordinate *c, struct hr_error *e)
 {
     const struct array *x;
-    TRY(find_coordinate(a, array, dim, &x, e));
+    TRY(coordinate_find(a, array, dim, &x, e));
+    if (!x)
+        return error_set(
+            e, HR_ENOENT,
+            "dimension %s has no coordinate array in this archive: select by index instead "
+            "(isel=, slices of integers)",
+            dim);
     if (x->problem)
         return error_set(e, x->problem_code, "coordinate %s: %s", x->path, x->problem);
     /* CF §2.2: texts may be arrays of characters, whose last dimension is that of the text */
@@ -188,7 +210,7 @@ static int read_into(struct hr_archive *a, const struct array *array, const char
         rc = error_set(e, HR_EUNSUPPORTED, "coordinate %s is complex: select by index instead",
                        x->path);
     else
-        rc = take_numbers(a, c, x, data, e);
+        rc = take_numbers(c, x, data, e);
     hr_free(data);
     return rc;
 }
@@ -323,7 +345,7 @@ static void number_text(double v, char *out, size_t n)
     }
 }
 
-static void value_text(const struct coordinate *c, int64_t i, char *out, size_t n)
+void coordinate_text(const struct coordinate *c, int64_t i, char *out, size_t n)
 {
     switch (c->kind) {
     case COORDINATE_TEXT:
@@ -348,8 +370,8 @@ static int no_such_label(const struct coordinate *c, const struct json *v, struc
     label_text(v, shown, sizeof shown);
     if (!c->n)
         return error_set(e, HR_ENOENT, "no label %s: coordinate %s is empty", shown, c->name);
-    value_text(c, 0, first, sizeof first);
-    value_text(c, c->n - 1, last, sizeof last);
+    coordinate_text(c, 0, first, sizeof first);
+    coordinate_text(c, c->n - 1, last, sizeof last);
     if (c->kind != COORDINATE_TEXT && !parse_label(c, v, &l, NULL)) {
         int64_t best = 0;
         double least = INFINITY;
@@ -362,7 +384,7 @@ static int no_such_label(const struct coordinate *c, const struct json *v, struc
             }
         }
         char value[64];
-        value_text(c, best, value, sizeof value);
+        coordinate_text(c, best, value, sizeof value);
         snprintf(near, sizeof near, "; the nearest is %.40s", value);
     }
     return error_set(e, HR_ENOENT, "no label %s on coordinate %s (%s … %s)%s", shown, c->name,
@@ -484,7 +506,7 @@ int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *
         for (int64_t i = 1; i < c->n; i++) {
             if (c->ints[i] - c->ints[i - 1] != d) {
                 char at[64];
-                value_text(c, i, at, sizeof at);
+                coordinate_text(c, i, at, sizeof at);
                 return error_set(
                     e, HR_EINVAL,
                     "coordinate %s is not uniformly spaced (at index %lld, %s): use hr.steps "

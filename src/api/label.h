@@ -23,10 +23,15 @@ struct coordinate {
     struct cftime time;
     struct arena arena;
 };
+/* The coordinate array of a dimension of `array`: in its folder, or in one that holds it; NULL in *out where there is none. */
+int coordinate_find(struct hr_archive *a, const struct array *array, const char *dim,
+                    const struct array **out, struct hr_error *e);
 /* `array`: the user of the dimension, for its folder. HR_ENOENT when there is no coordinate. */
 int coordinate_read(struct hr_archive *a, const struct array *array, const char *dim,
                     int64_t length, struct coordinate *out, struct hr_error *e);
 void coordinate_dispose(struct coordinate *c);
+/* Value i, for people. */
+void coordinate_text(const struct coordinate *c, int64_t i, char *out, size_t n);
 
 enum selection_kind { SELECTION_ONE, SELECTION_RANGE, SELECTION_LIST };
 struct selection {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/mem.h"
+#include "format/members.h"
 #include "format/shard.h"
 
 #define INDEX_CACHE (64u << 20)
@@ -108,9 +109,16 @@ static int fetch(struct region *r, const char *key, struct store_range range,
     return rc;
 }
 
+/* Where an object lies, for people; *key: what it is called there. */
+static const char *place(const struct region *r, const char **key)
+{
+    return store_url(store_of(archive_store(r->archive), key));
+}
+
 static int index_error(const struct region *r, int rc, struct hr_error *e)
 {
-    return error_context(e, rc, "%s", archive_url(r->archive));
+    const char *key = r->where.key;
+    return error_context(e, rc, "%s", place(r, &key));
 }
 
 static int fetch_index(struct region *r, struct hr_error *e)
@@ -141,9 +149,9 @@ static int locate(struct region *r, uint64_t chunk, struct hr_error *e)
 }
 
 /* There is no such chunk, if there still is such an array. */
-static int missing(const struct region *r, struct hr_error *e)
+static int missing(const struct region *r, uint64_t chunk, struct hr_error *e)
 {
-    TRY(store_expect(archive_store(r->archive), r->array->document, e));
+    TRY(store_expect(archive_store(r->archive), array_leaf(r->array, &chunk)->document, e));
     return STORE_MISSING;
 }
 
@@ -154,18 +162,18 @@ static int fetch_chunk(struct region *r, uint64_t chunk, struct hr_error *e)
     struct store_result result;
     TRY(locate(r, chunk, e));
     if (w->kind == WHERE_MISSING)
-        return missing(r, e);
+        return missing(r, chunk, e);
     if (w->kind == WHERE_OBJECT) {
         int found = fetch(r, w->key, (struct store_range){0, 0}, &result, e);
-        return found == STORE_MISSING ? missing(r, e) : found;
+        return found == STORE_MISSING ? missing(r, chunk, e) : found;
     }
+    const char *key = w->key, *url = place(r, &key);
     int rc = fetch(r, w->key, (struct store_range){(int64_t)w->offset, w->length}, &result, e);
     if (rc == STORE_MISSING)
-        return error_set(e, HR_EDATA, "%s/%s: the shard is gone while it was being read",
-                         archive_url(r->archive), w->key);
+        return error_set(e, HR_EDATA, "%s/%s: the shard is gone while it was being read", url, key);
     if (rc == STORE_OK && r->stored.size != w->length)
         return error_set(e, HR_EDATA, "%s/%s: %llu bytes at offset %llu where %llu are expected",
-                         archive_url(r->archive), w->key, (unsigned long long)r->stored.size,
+                         url, key, (unsigned long long)r->stored.size,
                          (unsigned long long)w->offset, (unsigned long long)w->length);
     return rc;
 }
@@ -173,10 +181,12 @@ static int fetch_chunk(struct region *r, uint64_t chunk, struct hr_error *e)
 static int chunk_error(const struct region *r, uint64_t chunk, int rc, struct hr_error *e)
 {
     const struct where *w = &r->where;
+    const char *key = w->key, *url = place(r, &key);
+    array_leaf(r->array, &chunk);
     if (w->kind == WHERE_RANGE)
-        return error_context(e, rc, "chunk %llu in shard %s of %s", (unsigned long long)chunk,
-                             w->key, archive_url(r->archive));
-    return error_context(e, rc, "chunk %s of %s", w->key, archive_url(r->archive));
+        return error_context(e, rc, "chunk %llu in shard %s of %s", (unsigned long long)chunk, key,
+                             url);
+    return error_context(e, rc, "chunk %s of %s", key, url);
 }
 
 /* The chain of a chunk; under a rectilinear grid it may be made for it. */
@@ -214,14 +224,16 @@ static struct overlap overlap_of(int64_t start, int64_t count, int64_t step, uin
 }
 
 /* False when box and chunk have nothing in common. */
-static bool plan_copy(const struct array *x, const int64_t *start, const int64_t *count,
-                      const int64_t *step, const uint64_t *origin, const uint64_t *shape,
-                      struct nest *n)
+static bool plan_copy(const struct array *x, uint64_t chunk, const int64_t *start,
+                      const int64_t *count, const int64_t *step, const uint64_t *origin,
+                      const uint64_t *shape, struct nest *n)
 {
     int64_t from = 1, to = 1;
+    uint64_t extent[HR_MAX_DIMS];
+    array_chunk_extent(x, chunk, extent);
     *n = (struct nest){.ndim = x->ndim};
     for (int d = x->ndim - 1; d >= 0; d--) {
-        struct overlap o = overlap_of(start[d], count[d], step[d], origin[d], shape[d]);
+        struct overlap o = overlap_of(start[d], count[d], step[d], origin[d], extent[d]);
         if (!o.count)
             return false;
         n->count[d] = o.count;
@@ -298,6 +310,7 @@ static void copy_items(void *arg, int64_t from, int64_t to)
              c->from_step, c->item);
 }
 
+/* x: the leaf that has the chunk. */
 static void copy_chunk(const struct array *x, struct nest *n, const void *chunk, void *out)
 {
     struct item_copy c = {.from = chunk, .to = out, .item = x->type.item_size};
@@ -386,11 +399,12 @@ int region_read(struct region *r, const int64_t *start, const int64_t *count, co
     do {
         uint64_t number = chunk_number(x, at);
         array_chunk_box(x, number, origin, shape);
-        if (!plan_copy(x, start, count, step, origin, shape, &nest))
+        if (!plan_copy(x, number, start, count, step, origin, shape, &nest))
             continue; /* a large step leaps over it */
         int rc = load(r, number, e);
         TRY(rc);
-        copy_chunk(x, &nest, rc == STORE_MISSING ? NULL : r->decoded.data, out);
+        copy_chunk(array_leaf(x, &number), &nest, rc == STORE_MISSING ? NULL : r->decoded.data,
+                   out);
     } while (next_chunk(x, from, to, at));
     return 0;
 }
@@ -434,7 +448,8 @@ static int keep_text(struct region *r, const char *data, uint64_t size, struct h
 static int load_text(struct region *r, uint64_t number, uint64_t count, uint64_t *offsets,
                      struct text_copy *c, struct hr_error *e)
 {
-    const struct array *x = r->array;
+    uint64_t there = number;
+    const struct array *x = array_leaf(r->array, &there);
     const char *data = x->fill_text;
     int rc = fetch_chunk(r, number, e);
     TRY(rc);
@@ -500,7 +515,7 @@ int region_texts(struct region *r, const int64_t *start, const int64_t *count, c
         do {
             uint64_t number = chunk_number(x, at);
             array_chunk_box(x, number, origin, shape);
-            if (plan_copy(x, start, count, step, origin, shape, &nest))
+            if (plan_copy(x, number, start, count, step, origin, shape, &nest))
                 TRY(text_chunk(r, number, shape, &nest, e));
         } while (next_chunk(x, from, to, at));
     }

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "format/members.h"
 #include <string.h>
 
 /* Values that are changed are numbers, and become fractions. */
@@ -60,19 +61,53 @@ static int tensor_dtype(const struct core *c, const struct view_spec *v, enum hr
     return 0;
 }
 
-static uint64_t hash_archive(const struct core *c)
+/* The first index along a dimension that no sample of the split takes, as far as that can be told. */
+static uint64_t taken_end(const struct samples_plan *p, const struct plan_dim *dim)
+{
+    const struct plan_axis *axis = dim->kind == SEL_SAMPLE ? &p->axes[dim->axis] : NULL;
+    if (!axis || dim->table || axis->places || !axis->last)
+        return UINT64_MAX;
+    int64_t mul = dim->mul ? dim->mul : 1, div = dim->div ? dim->div : 1,
+            step = dim->step ? dim->step : 1;
+    return (uint64_t)(dim->start + ((int64_t)axis->last - 1) * mul / div + (dim->count - 1) * step +
+                      1);
+}
+
+/* Of the members of a joined array those that the split reaches: more may follow, and the last may grow. */
+static void hash_members(const struct samples_plan *p, const struct plan_part *part,
+                         const struct array *x, struct hash *h)
+{
+    uint64_t end = taken_end(p, &part->dim[x->members->dim]);
+    for (int i = 0; i < array_leaves(x); i++) {
+        const struct array *leaf = array_leaf_at(x, i);
+        uint64_t from, to;
+        array_leaf_range(x, i, x->members->dim, &from, &to);
+        if (from >= end)
+            continue;
+        hash_u64(h, from);
+        hash_string(h, codec_chain_text(leaf->chain));
+        for (int d = 0; d < x->ndim; d++)
+            hash_u64(h, leaf->chunk[d]);
+    }
+}
+
+static uint64_t hash_archive(const struct samples_plan *p)
 {
     struct hash h;
     hash_init(&h, 1);
-    for (int i = 0; i < c->n_parts; i++) {
-        const struct array *x = c->sources[c->parts[i].array].array;
-        const struct plan_part *p = &c->parts[i];
+    for (int i = 0; i < p->n_parts; i++) {
+        const struct plan_part *part = &p->parts[i];
+        const struct array *x = p->sources[part->array].array;
         hash_string(&h, x->path);
         hash_string(&h, x->type.name);
-        hash_string(&h, codec_chain_text(x->chain));
+        if (x->members)
+            hash_members(p, part, x, &h);
+        else
+            hash_string(&h, codec_chain_text(x->chain));
         for (int d = 0; d < x->ndim; d++) { /* the sample axis may grow */
-            hash_u64(&h, p->dim[d].kind == SEL_SAMPLE ? 0 : x->shape[d]);
-            hash_u64(&h, x->chunk[d]);
+            hash_u64(&h, part->dim[d].kind == SEL_SAMPLE ? 0 : x->shape[d]);
+            if (!x->members)
+                hash_u64(&h, x->chunk[d]);
         }
     }
     return hash_value(&h);
@@ -159,7 +194,7 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
                              e));
         TRY(tensor_dtype(c, c->views[i], dtype, i, &p->tensors[i], &p->views[i].item, e));
     }
-    p->archive_hash = hash_archive(c);
+    p->archive_hash = hash_archive(p);
     p->views_hash = hash_views(p);
     return 0;
 }

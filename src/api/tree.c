@@ -159,18 +159,15 @@ static int compare_nodes(const void *a, const void *b)
     return l - r;
 }
 
-static struct node *list_nodes(const struct reader *r, size_t *count)
+static struct node *list_nodes(const struct archive_contents *c, size_t *count)
 {
-    const struct array *const *arrays;
-    const struct group *groups;
-    int n_arrays = reader_arrays(r, &arrays), n_groups = reader_groups(r, &groups);
-    struct node *nodes = mem_array((size_t)(n_arrays + n_groups), sizeof *nodes);
+    struct node *nodes = mem_array((size_t)(c->n_arrays + c->n_groups), sizeof *nodes);
     size_t n = 0;
-    for (int i = 0; nodes && i < n_groups; i++)
-        nodes[n++] = (struct node){.path = groups[i].path, .group = &groups[i]};
-    for (int i = 0; nodes && i < n_arrays; i++)
-        if (!arrays[i]->field_stride)
-            nodes[n++] = (struct node){.path = arrays[i]->path, .array = arrays[i]};
+    for (int i = 0; nodes && i < c->n_groups; i++)
+        nodes[n++] = (struct node){.path = c->groups[i].path, .group = &c->groups[i]};
+    for (int i = 0; nodes && i < c->n_arrays; i++)
+        if (!c->arrays[i]->field_stride)
+            nodes[n++] = (struct node){.path = c->arrays[i]->path, .array = c->arrays[i]};
     if (n)
         qsort(nodes, n, sizeof *nodes, compare_nodes);
     *count = n;
@@ -182,23 +179,23 @@ struct report {
     struct buf text;
 };
 
-static int report(const struct reader *r, void *arg, struct hr_error *e)
+static int report(const struct archive_contents *c, void *arg, struct hr_error *e)
 {
     struct report *x = arg;
     struct buf *b = &x->text;
     size_t n;
-    struct node *nodes = list_nodes(r, &n);
+    struct node *nodes = list_nodes(c, &n);
     if (!nodes)
         return error_nomem(e, n, "the list of nodes");
     buf_puts(b, "{\"url\": ");
     put_text(b, x->url);
     buf_puts(b, ", \"format\": ");
-    put_text(b, reader_format(r));
+    put_text(b, c->format);
     buf_puts(b, ", \"attributes\": ");
     const struct node *root = n && !*nodes[0].path ? &nodes[0] : NULL;
     put_json(b, !root ? NULL : root->array ? root->array->attributes : root->group->attributes);
     buf_printf(b, ", \"consolidated\": %s, \"complete\": %s, \"nodes\": [",
-               reader_consolidated(r) ? "true" : "false", reader_complete(r) ? "true" : "false");
+               c->consolidated ? "true" : "false", c->complete ? "true" : "false");
     for (size_t i = 0; i < n; i++) {
         buf_puts(b, i ? ", " : "");
         put_node(b, &nodes[i]);

@@ -12,20 +12,20 @@
 #include "api/transform.h"
 #include "base/mem.h"
 #include "codec/number.h"
+#include "format/members.h"
 
 static bool is_number(enum hr_dtype t)
 {
     return t >= HR_BOOL && t <= HR_F64;
 }
 
-static void fill_conversion(const struct samples_source *s, const struct samples_tensor *t,
-                            uint64_t to_item, struct convert *c)
+static void fill_conversion(const struct array *x, const struct cf *cf,
+                            const struct samples_tensor *t, uint64_t to_item, struct convert *c)
 {
-    const struct cf *cf = &s->cf;
-    bool decoded = t->decode && is_number(s->array->type.kind);
-    *c = (struct convert){.from = decoded ? cf->packed : s->array->type.kind,
+    bool decoded = t->decode && is_number(x->type.kind);
+    *c = (struct convert){.from = decoded ? cf->packed : x->type.kind,
                           .to = t->dtype,
-                          .from_item = (uint32_t)s->array->type.item_size,
+                          .from_item = (uint32_t)x->type.item_size,
                           .to_item = (uint32_t)to_item,
                           .scale = 1};
     if (!decoded)
@@ -89,15 +89,13 @@ static int wire_pad(struct wiring *w, int p, struct scatter_part *out, struct hr
     return 0;
 }
 
-static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
+/* The items of array x, packed as cf says, into the tensor of a view. */
+static int wire_array(struct wiring *w, int view, const struct array *x, const struct cf *cf,
+                      int missing, struct scatter_part *out, struct hr_error *e)
 {
-    const struct plan_part *part = &w->samples->parts[p];
-    const struct samples_source *s = &w->samples->sources[part->array];
-    const struct samples_tensor *t = &w->samples->tensors[part->view];
-    struct scatter_part *out = &w->parts[p];
-    const struct array *x = s->array;
-    fill_conversion(s, t, w->samples->views[part->view].item, &out->convert);
-    out->convert.transform = w->transforms[part->view];
+    const struct samples_tensor *t = &w->samples->tensors[view];
+    fill_conversion(x, cf, t, w->samples->views[view].item, &out->convert);
+    out->convert.transform = w->transforms[view];
     int rc = convert_init(&out->convert, e);
     if (rc < 0)
         return error_context(e, rc, "view %s, array %s", t->name, x->path);
@@ -119,6 +117,46 @@ static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
     return error_set(e, HR_EINVAL,
                      "view %s, array %s: the fill value does not exist in %s; give a wider dtype",
                      t->name, x->path, hr_dtype_name(t->dtype));
+}
+
+static bool same_fill(const struct array *x, const struct array *y)
+{
+    return !memcmp(x->fill, y->fill, x->type.item_size);
+}
+
+/* Members of a joined array convert alike, or each in its own way. */
+static int wire_leaves(struct wiring *w, int view, const struct samples_source *s, int missing,
+                       struct scatter_part *out, struct hr_error *e)
+{
+    const struct array *x = s->array, *first = array_leaf_at(x, 0);
+    int n = array_leaves(x);
+    bool same = !s->cf.mixed;
+    for (int i = 1; i < n; i++)
+        same &= same_fill(first, array_leaf_at(x, i));
+    if (same)
+        return 0;
+    struct scatter_part *leaves = arena_array(&w->arena, (size_t)n, sizeof *leaves);
+    if (!leaves)
+        return error_nomem(e, (uint64_t)n * sizeof *leaves, "a loader's tables");
+    for (int i = 0; i < n; i++) {
+        struct cf cf;
+        TRY(cf_of_array(array_leaf_at(x, i), &cf, e));
+        TRY(wire_array(w, view, array_leaf_at(x, i), &cf, missing, &leaves[i], e));
+    }
+    out->leaves = leaves;
+    return 0;
+}
+
+static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
+{
+    const struct plan_part *part = &w->samples->parts[p];
+    const struct samples_source *s = &w->samples->sources[part->array];
+    struct scatter_part *out = &w->parts[p];
+    struct cf cf = s->cf;
+    if (cf.mixed)
+        TRY(cf_of_array(array_leaf_at(s->array, 0), &cf, e));
+    TRY(wire_array(w, part->view, s->array, &cf, missing, out, e));
+    return s->array->members ? wire_leaves(w, part->view, s, missing, out, e) : 0;
 }
 
 static int wire(struct wiring *w, const struct hr_loader_options *o, struct hr_error *e)

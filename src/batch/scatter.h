@@ -29,6 +29,8 @@ struct scatter_part {
     /* … or, where a transform makes it differ from place to place, the stored item; else NULL */
     const void *stored_fill;
     const void *pad; /* one tensor item: what is outside the array; NULL: as `fill` */
+    /* joined arrays whose members are packed or filled each in its own way: one for each of them; else NULL */
+    const struct scatter_part *leaves;
 };
 
 struct scatter_copy {

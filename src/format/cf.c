@@ -16,6 +16,7 @@
 #include <string.h>
 #include "codec/base64.h"
 #include "codec/number.h"
+#include "format/members.h"
 
 #define TWO_63 9223372036854775808.0
 
@@ -207,7 +208,7 @@ static enum hr_dtype choose_result(const struct cf *c)
     return dtype_kind_size(c->packed) <= 2 ? HR_F32 : HR_F64;
 }
 
-int cf_of_array(const struct array *x, struct cf *out, struct hr_error *e)
+static int of_leaf(const struct array *x, struct cf *out, struct hr_error *e)
 {
     struct cf c;
     cf_none(x->type.kind, &c);
@@ -230,6 +231,52 @@ int cf_of_array(const struct array *x, struct cf *out, struct hr_error *e)
     cf_read_range(x, &c);
     c.result = choose_result(&c);
     *out = c;
+    return 0;
+}
+
+/* As stored numbers they are equal, whatever their kind: the bits are compared. */
+static bool same_numbers(const union cf_number *a, const union cf_number *b, int n)
+{
+    return !memcmp(a, b, (size_t)n * sizeof *a);
+}
+
+static bool same_packing(const struct cf *a, const struct cf *b)
+{
+    return a->packed == b->packed && a->result == b->result && a->masked == b->masked &&
+           a->scaled == b->scaled && !memcmp(&a->scale, &b->scale, sizeof a->scale) &&
+           !memcmp(&a->offset, &b->offset, sizeof a->offset) && a->n_missing == b->n_missing &&
+           same_numbers(a->missing, b->missing, a->n_missing) && a->ranged == b->ranged &&
+           (!a->ranged ||
+            (same_numbers(&a->low, &b->low, 1) && same_numbers(&a->high, &b->high, 1)));
+}
+
+/* The float that holds the values of both. */
+static enum hr_dtype wider(enum hr_dtype a, enum hr_dtype b)
+{
+    bool small =
+        dtype_kind_size(a) <= (is_float(a) ? 4 : 2) && dtype_kind_size(b) <= (is_float(b) ? 4 : 2);
+    return a == b ? a : small ? HR_F32 : HR_F64;
+}
+
+static void join_packing(struct cf *c, const struct cf *other)
+{
+    if (same_packing(c, other))
+        return;
+    c->mixed = true;
+    c->result = wider(c->result, other->result);
+    c->masked |= other->masked;
+    c->scaled |= other->scaled;
+    c->ranged |= other->ranged;
+}
+
+int cf_of_array(const struct array *x, struct cf *out, struct hr_error *e)
+{
+    TRY(of_leaf(array_leaf_at(x, 0), out, e));
+    for (int i = 1; i < array_leaves(x); i++) {
+        struct cf other;
+        TRY(of_leaf(array_leaf_at(x, i), &other, e));
+        join_packing(out, &other);
+    }
     return 0;
 }
 

@@ -30,9 +30,12 @@ struct cf {
     union cf_number missing[CF_MAX_MISSING];
     bool ranged; /* outside low … high: missing */
     union cf_number low, high;
+    bool
+        mixed; /* a joined array whose members are packed differently: they decode, each by its own */
 };
 
-/* HR_EFORMAT names the attribute that makes no sense. Arrays that are not plain numbers have nothing to decode. */
+/* HR_EFORMAT names the attribute that makes no sense. Arrays that are not plain numbers have nothing to decode. Of a joined
+ * array: what its members have in common; where that is not all, `mixed`, and a result that holds the values of each. */
 int cf_of_array(const struct array *x, struct cf *out, struct hr_error *e);
 /* The same for numbers as they are stored: reads `kind` as itself. */
 void cf_none(enum hr_dtype kind, struct cf *out);

@@ -3,6 +3,7 @@
  * fixed month tables. `standard` is Julian before 1582-10-15 and Gregorian from then on, on one common day count. */
 #include "format/cftime.h"
 #include "base/decimal.h"
+#include "base/mem.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -124,6 +125,18 @@ static bool date_exists(enum calendar c, int64_t year, int month, int day)
     int m, d;
     date_of(c, days_of(c, year, month, day), &y, &m, &d);
     return y == year && m == month && d == day;
+}
+
+bool cftime_convert(enum calendar from, enum calendar to, int64_t *us)
+{
+    int64_t days = floor_div(*us, DAY_US), rest = *us - days * DAY_US, y;
+    int m, d;
+    if (from == to)
+        return true;
+    date_of(from, days, &y, &m, &d);
+    if (!date_exists(to, y, m, d))
+        return false;
+    return mul_i64(days_of(to, y, m, d), DAY_US, us) && add_i64(*us, rest, us);
 }
 
 static bool unit_ns(const char *s, size_t n, int64_t *ns)

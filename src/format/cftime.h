@@ -34,6 +34,10 @@ bool cftime_from_datetime64(const char *unit, int32_t count, struct cftime *out)
 int64_t cftime_us(const struct cftime *t, double value);
 int64_t cftime_us_exact(const struct cftime *t, int64_t value);
 
+/* The moment of another calendar with the same year, month, day and time of day, in its microseconds. False where that
+ * calendar lacks the day. */
+bool cftime_convert(enum calendar from, enum calendar to, int64_t *us);
+
 /* An ISO 8601 date or time, or a prefix of one ("1990", "1990-05", "1990-05-01T06", …, fraction, "Z" or an offset), as the
  * interval [*from, *to) of microseconds it covers. False when it is none, or no date of the calendar. */
 bool cftime_label(enum calendar c, const char *text, int64_t *from, int64_t *to);

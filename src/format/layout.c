@@ -11,6 +11,7 @@
 #include "format/layout.h"
 #include <string.h>
 #include "base/mem.h"
+#include "format/members.h"
 #include "format/shard_index.h"
 
 static int too_large(const struct array_layout *l, const char *what, struct hr_error *e)
@@ -290,10 +291,13 @@ int array_locate(const struct array *x, struct shard_cache *cache, uint64_t chun
     uint64_t at[HR_MAX_DIMS], object[HR_MAX_DIMS];
     if (x->problem)
         return error_set(e, x->problem_code, "%s", x->problem);
+    if (x->members)
+        return members_locate(x, cache, chunk, out, e);
     if (chunk >= x->n_chunks)
         return error_set(e, HR_EINTERNAL, "%s: chunk %llu of %llu asked for", l->where,
                          (unsigned long long)chunk, (unsigned long long)x->n_chunks);
     unravel(x, chunk, at);
+    out->of = x;
     out->level = 0;
     out->need_offset = 0;
     out->need_length = 0;
@@ -314,6 +318,10 @@ int array_locate(const struct array *x, struct shard_cache *cache, uint64_t chun
 
 void array_chunk_box(const struct array *x, uint64_t chunk, uint64_t *origin, uint64_t *shape)
 {
+    if (x->members) {
+        members_box(x, chunk, origin, shape);
+        return;
+    }
     unravel(x, chunk, origin);
     for (int d = 0; d < x->ndim; d++) {
         const uint64_t *edges = x->edges ? x->edges[d] : NULL;
@@ -321,6 +329,49 @@ void array_chunk_box(const struct array *x, uint64_t chunk, uint64_t *origin, ui
         origin[d] = edges ? edges[i] : i * x->chunk[d];
         shape[d] = edges ? edges[i + 1] - edges[i] : x->chunk[d];
     }
+}
+
+void array_chunk_extent(const struct array *x, uint64_t chunk, uint64_t *extent)
+{
+    uint64_t at[HR_MAX_DIMS];
+    unravel(x, chunk, at);
+    for (int d = 0; d < x->ndim; d++) {
+        const uint64_t *edges = x->edges ? x->edges[d] : NULL;
+        extent[d] = edges ? edges[at[d] + 1] - edges[at[d]] : x->chunk[d];
+    }
+}
+
+bool array_chunk_raw(const struct array *x, uint64_t chunk)
+{
+    x = array_leaf(x, &chunk);
+    return !x->edges && codec_chain_is_raw(x->chain);
+}
+
+static bool leaf_costs(const struct array *x, struct array_costs *out)
+{
+    uint64_t items;
+    if (!product(x->chunk, x->ndim, &items) ||
+        !mul_u64(items, x->field_stride ? x->field_stride : x->type.item_size, &out->decoded))
+        return false;
+    out->bound = codec_chain_bound(x->chain);
+    out->scratch = codec_chain_scratch(x->chain);
+    out->direct = !x->edges && codec_chain_is_raw(x->chain);
+    return true;
+}
+
+bool array_costs(const struct array *x, struct array_costs *out)
+{
+    *out = (struct array_costs){.direct = true};
+    for (int i = 0; i < array_leaves(x); i++) {
+        struct array_costs c;
+        if (!leaf_costs(array_leaf_at(x, i), &c))
+            return false;
+        out->decoded = c.decoded > out->decoded ? c.decoded : out->decoded;
+        out->bound = c.bound > out->bound ? c.bound : out->bound;
+        out->scratch = c.scratch > out->scratch ? c.scratch : out->scratch;
+        out->direct &= c.direct;
+    }
+    return true;
 }
 
 uint64_t array_chunk_index(const struct array *x, int d, uint64_t at)
@@ -345,6 +396,10 @@ const struct codec_chain *array_chunk_chain(const struct array *x, uint64_t chun
     const struct array_layout *l = x->layout;
     uint64_t origin[HR_MAX_DIMS], *shape;
     struct codec_chain *chain = NULL;
+    if (x->members) {
+        const struct array *of = array_leaf(x, &chunk);
+        return array_chunk_chain(of, chunk, a, e);
+    }
     if (!x->edges)
         return x->chain;
     if (!(shape = arena_array(a, (size_t)x->ndim, sizeof *shape))) {

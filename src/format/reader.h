@@ -56,7 +56,11 @@ struct array {
     /* rectilinear grid: edges[d] has grid[d] + 1 ascending offsets, NULL for regular dimensions; chunk[d] is then the
      * largest. Chunks of it are decoded by array_chunk_chain. */
     const uint64_t *const *edges;
-    const char *parent; /* struct field: path of the whole struct array and … */
+    /* joined arrays (members.h): stored[d] has the lengths of the decoded chunks along d, which the last of a member may
+     * exceed its edge by; NULL where edges say it all */
+    const uint64_t *const *stored;
+    const struct array_members *members; /* or NULL */
+    const char *parent;                  /* struct field: path of the whole struct array and … */
     uint32_t
         field_offset; /* … the field's place in its item; item size of the struct in field_stride */
     uint64_t field_stride; /* 0: not a field */
@@ -115,6 +119,17 @@ const struct codec_chain *array_chunk_chain(const struct array *x, uint64_t chun
                                             struct hr_error *e);
 /* Origin and shape of a chunk in the array (full size, also at the edge). */
 void array_chunk_box(const struct array *x, uint64_t chunk, uint64_t *origin, uint64_t *shape);
+/* How far from its origin a chunk's items are the array's: its shape, but for the last chunks of members of a joined
+ * array. */
+void array_chunk_extent(const struct array *x, uint64_t chunk, uint64_t *extent);
+/* Stored bytes of the chunk are its items. */
+bool array_chunk_raw(const struct array *x, uint64_t chunk);
+/* What any chunk may take: bytes decoded, stored (normally), of scratch; direct: all are raw. False: more than 2^64. */
+struct array_costs {
+    uint64_t decoded, bound, scratch;
+    bool direct;
+};
+bool array_costs(const struct array *x, struct array_costs *out);
 /* Which chunk of dimension d holds position `at` < shape[d]. */
 uint64_t array_chunk_index(const struct array *x, int d, uint64_t at);
 /* `fill_value` as the document has it, for reports; NULL when unknown. */
@@ -133,6 +148,7 @@ enum where_kind {
 #define WHERE_KEY_MAX 1024
 struct where {
     enum where_kind kind;
+    const struct array *of; /* whose chunk it is: the array, or a member of it */
     uint64_t offset,
         length; /* WHERE_INDEX of a nested shard: where that shard lies in the object */
     uint64_t

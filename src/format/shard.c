@@ -169,7 +169,7 @@ int shard_cache_feed(struct shard_cache *c, const struct array *x, const struct 
                      const struct answer *answer, uint64_t object_size,
                      struct codec_context *context, struct hr_error *e)
 {
-    const struct array_layout *l = x->layout;
+    const struct array_layout *l = (x->members ? w->of : x)->layout;
     if (w->kind != WHERE_INDEX || w->level < 0 || w->level >= l->n_levels)
         return error_set(e, HR_EINTERNAL, "shard %s: no index was asked for", w->key);
     if (answer->kind != ANSWER_BYTES && w->level)

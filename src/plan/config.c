@@ -21,18 +21,37 @@ static int copy(struct arena *a, const void *from, size_t n, size_t size, const 
     return 0;
 }
 
+/* Tables of an entry for each chunk, and `more`, for each dimension of x that has one. */
+static int edges_copy(struct plan *p, const struct plan_array *x, const uint64_t *const *tables,
+                      size_t more, const uint64_t **out, struct hr_error *e)
+{
+    const void *to = NULL;
+    for (int d = 0; d < x->ndim; d++) {
+        if (!tables[d])
+            continue;
+        TRY(copy(&p->arena, tables[d], (size_t)x->grid[d] + more, 8, &to, e));
+        out[d] = to;
+    }
+    return 0;
+}
+
 static int arrays_copy(struct plan *p, const struct plan_config *c, struct hr_error *e)
 {
     const void *to = NULL;
     TRY(copy(&p->arena, c->arrays, (size_t)c->n_arrays, sizeof *c->arrays, &to, e));
     struct plan_array *arrays = (struct plan_array *)to;
     p->config.arrays = arrays;
-    for (int i = 0; i < c->n_arrays; i++)
-        for (int d = 0; d < arrays[i].ndim; d++)
-            if (arrays[i].edges[d]) {
-                TRY(copy(&p->arena, arrays[i].edges[d], (size_t)arrays[i].grid[d] + 1, 8, &to, e));
-                arrays[i].edges[d] = to;
-            }
+    for (int i = 0; i < c->n_arrays; i++) {
+        struct plan_array *x = &arrays[i];
+        TRY(edges_copy(p, x, c->arrays[i].edges, 1, x->edges, e));
+        if (!x->stored)
+            continue;
+        const uint64_t **stored = arena_array(&p->arena, (size_t)x->ndim, sizeof *stored);
+        if (!stored)
+            return error_nomem(e, (size_t)x->ndim * sizeof *stored, "the plan");
+        TRY(edges_copy(p, x, x->stored, 0, stored, e));
+        x->stored = stored;
+    }
     return 0;
 }
 

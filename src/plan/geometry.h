@@ -17,11 +17,14 @@ struct plan_array {
     int ndim;
     uint64_t shape[PLAN_MAX_DIMS], chunk[PLAN_MAX_DIMS], grid[PLAN_MAX_DIMS];
     const uint64_t *edges[PLAN_MAX_DIMS]; /* rectilinear: grid + 1 offsets; else NULL */
-    uint64_t item;                        /* bytes of a stored, decoded item */
-    uint64_t decoded;                     /* bytes of the largest decoded chunk */
-    uint64_t bound;                       /* bytes a stored chunk normally does not exceed */
-    uint64_t scratch;                     /* bytes of scratch a decode takes besides */
-    bool direct;                          /* stored bytes are the items: no decode buffer needed */
+    /* Of each dimension with edges: the lengths of the decoded chunks, whose ends may reach beyond their edges; or NULL,
+     * also for all of it: as the edges say. */
+    const uint64_t *const *stored;
+    uint64_t item;    /* bytes of a stored, decoded item */
+    uint64_t decoded; /* bytes of the largest decoded chunk */
+    uint64_t bound;   /* bytes a stored chunk normally does not exceed */
+    uint64_t scratch; /* bytes of scratch a decode takes besides */
+    bool direct;      /* stored bytes are the items: no decode buffer needed */
 };
 
 /* A sample axis. Of its n positions the split has [first, last); ids of the product are row-major

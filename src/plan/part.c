@@ -229,7 +229,11 @@ static int dims_prepare(struct part *p, const struct plan_array *a, const struct
 int part_init(struct part *p, const struct plan_array *a, const struct plan_part *sel,
               const struct space *space, struct hr_error *e)
 {
-    *p = (struct part){.ndim = a->ndim, .to_offset = sel->to_offset, .combos = 1, .single = true};
+    *p = (struct part){.ndim = a->ndim,
+                       .to_offset = sel->to_offset,
+                       .stored = a->stored,
+                       .combos = 1,
+                       .single = true};
     TRY(dims_prepare(p, a, sel, space, e));
     int rc = 0;
     for (int d = 0; d < p->ndim && !rc; d++) {

@@ -48,9 +48,10 @@ struct part {
     uint64_t combos; /* chunks of a sample per combination of cells of the dimensions that follow */
     int n_vary;      /* dimensions along which a sample may touch several chunks, outermost first */
     int vary[PLAN_MAX_DIMS];
-    bool single; /* every group of a fixed dimension is one segment */
-    bool ragged; /* a dimension is rectilinear */
-    bool pads;   /* some dimension may leave the array and is filled */
+    bool single;                   /* every group of a fixed dimension is one segment */
+    bool ragged;                   /* a dimension is rectilinear */
+    const uint64_t *const *stored; /* plan_array's */
+    bool pads;                     /* some dimension may leave the array and is filled */
     struct part_axis dim[PLAN_MAX_DIMS];
 };
 

@@ -192,9 +192,11 @@ static void ragged_strides(const struct part *p, uint64_t chunk, uint64_t *strid
     uint64_t item = 1;
     for (int d = p->ndim - 1; d >= 0; d--) {
         uint64_t from, to;
-        part_cell_range(&p->dim[d], part_coordinate(p, d, chunk), &from, &to);
+        const uint64_t *stored = p->stored ? p->stored[d] : NULL;
+        uint64_t cell = part_coordinate(p, d, chunk);
+        part_cell_range(&p->dim[d], cell, &from, &to);
         stride[d] = item;
-        item *= to - from;
+        item *= stored ? stored[cell] : to - from;
     }
 }
 

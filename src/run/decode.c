@@ -58,11 +58,14 @@ int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error 
     const struct driver *d = j->driver;
     const struct engine_chunk *c = &j->chunks[i];
     const struct plan_part *parts = d->fixed.config->parts;
+    const struct array *x = d->fixed.c.arrays[c->array];
+    int leaf = x->members ? array_leaf_number(x, c->chunk) : 0;
     scatter_clear(&w->scatter);
     for (uint32_t p = 0; p < c->n_pieces; p++) {
         const struct engine_piece *piece = &c->pieces[p];
+        const struct scatter_part *s = &d->fixed.c.parts[piece->part];
         char *row = batch_row(j->slots[piece->slot], parts[piece->part].view, piece->row);
-        TRY(scatter_add_sample(&w->scatter, &d->fixed.c.parts[piece->part], d->fixed.c.plan,
+        TRY(scatter_add_sample(&w->scatter, s->leaves ? &s->leaves[leaf] : s, d->fixed.c.plan,
                                (int)piece->part, piece->place, c->chunk, row, e));
     }
     return 0;
@@ -113,16 +116,18 @@ static void count_masked(struct hr_batch *b)
 /* ---- failure and absence --------------------------------------------------------------------- */
 
 /* "t2m/c/17/0/0", or "(17, 0, 0) in shard t2m/c/1/0/0". */
-void decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n)
+const char *decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n)
 {
     struct buf name;
-    const struct engine_chunk *c = &j->chunks[i];
-    const struct array *x = j->driver->fixed.c.arrays[c->array];
+    uint64_t rest;
+    const struct array *x = job_leaf(j, i, &rest);
     struct where where = {.key = ""};
-    index_locate(j->driver, x, c->chunk, &where, NULL);
+    const char *key = where.key;
+    index_locate(j->driver, x, rest, &where, NULL);
+    const char *url = store_url(store_of(j->driver->fixed.c.store, &key));
     buf_init(&name);
     if (x->shard) {
-        uint64_t rest = c->chunk, at[HR_MAX_DIMS];
+        uint64_t at[HR_MAX_DIMS];
         for (int d = x->ndim - 1; d >= 0; d--) {
             at[d] = rest % x->grid[d];
             rest /= x->grid[d];
@@ -131,9 +136,10 @@ void decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n)
             buf_printf(&name, "%s%" PRIu64, d ? ", " : "(", at[d]);
         buf_puts(&name, ") in shard ");
     }
-    buf_puts(&name, where.key);
+    buf_puts(&name, key);
     snprintf(out, n, "%s", name.data ? name.data : "?");
     buf_dispose(&name);
+    return url;
 }
 
 static bool can_be_masked(const struct driver *d, int code)
@@ -158,8 +164,8 @@ void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_
     char name[DRIVER_NAME_BYTES];
     pool_put(d->fixed.pool, s->held.memory, s->held.bytes);
     s->held = (struct held){.kind = HELD_FAILED};
-    decode_chunk_name(j, i, name, sizeof name);
-    error_context(&e, why->code, "chunk %s of %s", name, store_url(d->fixed.c.store));
+    const char *url = decode_chunk_name(j, i, name, sizeof name);
+    error_context(&e, why->code, "chunk %s of %s", name, url);
     if (can_be_masked(d, why->code) && decode_collect(j, w, i, NULL) == 0) {
         scatter_fill(&w->scatter);
         mask_rows(j, i);
@@ -186,7 +192,8 @@ void decode_missing(struct job *j, struct worker *w, uint32_t i)
         return;
     }
     const struct driver *d = j->driver;
-    int rc = store_expect(d->fixed.c.store, d->fixed.c.arrays[j->chunks[i].array]->document, &e);
+    uint64_t chunk;
+    int rc = store_expect(d->fixed.c.store, job_leaf(j, i, &chunk)->document, &e);
     s->missing = rc >= 0; /* otherwise nobody knows */
     if (rc >= 0)
         rc = decode_collect(j, w, i, &e);
@@ -205,7 +212,8 @@ void decode_missing(struct job *j, struct worker *w, uint32_t i)
  * small chunks' headers. */
 int decode_check_size(const struct job *j, uint32_t i, uint64_t stored, struct hr_error *e)
 {
-    const struct array *x = j->driver->fixed.c.arrays[j->chunks[i].array];
+    uint64_t chunk;
+    const struct array *x = job_leaf(j, i, &chunk);
     uint64_t size = codec_chain_decoded_size(x->chain);
     if (!x->edges && codec_chain_is_raw(x->chain) && stored != size)
         return error_set(e, HR_EDATA,
@@ -271,7 +279,7 @@ static int decode_chunk(struct job *j, struct worker *w, uint32_t i, const void 
     TRY(decode_collect(j, w, i, e));
     arena_init(&arena);
     const struct codec_chain *chain =
-        x->edges ? array_chunk_chain(x, c->chunk, &arena, e) : x->chain;
+        x->edges || x->members ? array_chunk_chain(x, c->chunk, &arena, e) : x->chain;
     int rc = !chain                      ? (e->code ? e->code : HR_ENOMEM)
              : c->hold != ENGINE_NO_HOLD ? decode_and_hold(j, w, i, chain, data, n, e)
                                          : decode_and_scatter(j, w, i, chain, data, n, e);

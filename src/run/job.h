@@ -5,6 +5,7 @@
  * (or the network requests) it was given to, then to the turn again once its message is taken. */
 #ifndef RUN_JOB_H
 #define RUN_JOB_H
+#include "format/members.h"
 #include "format/shard.h"
 #include "run/driver.h"
 
@@ -145,6 +146,17 @@ struct driver {
     } index;
     struct task turn_task;
 };
+/* The array that chunk i of a job is in, a member where arrays are joined, and its number there. */
+static inline const struct array *job_leaf(const struct job *j, uint32_t i, uint64_t *chunk)
+{
+    *chunk = j->chunks[i].chunk;
+    return array_leaf(j->driver->fixed.c.arrays[j->chunks[i].array], chunk);
+}
+static inline bool job_sharded(const struct job *j, uint32_t i)
+{
+    uint64_t chunk;
+    return j->driver->fixed.c.arrays[j->chunks[i].array]->shard && job_leaf(j, i, &chunk)->shard;
+}
 static inline bool driver_foreign(const struct driver *d)
 {
     return d->fixed.c.process &&
@@ -164,7 +176,8 @@ void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_
 /* HR_EDATA for a stored size that no chunk of the array has: to be asked before anything is read,
  * or a larger ticket. Touches nothing of the job. */
 int decode_check_size(const struct job *j, uint32_t i, uint64_t stored, struct hr_error *e);
-void decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n); /* for people */
+/* For people; returns the URL of the store it lies in. */
+const char *decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n);
 int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error *e);
 /* What was collected, from the items of the chunk at `items`. */
 int decode_items(struct job *j, struct worker *w, const void *items, struct hr_error *e);

@@ -183,7 +183,7 @@ static int file_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint6
 {
     const struct array *x = j->driver->fixed.c.arrays[j->chunks[i].array];
     TRY(decode_check_size(j, i, n, e));
-    if (!x->edges && codec_chain_is_raw(x->chain)) {
+    if (array_chunk_raw(x, j->chunks[i].chunk)) {
         j->counts.decoded_bytes += n;
         return raw_chunk(j, w, i, fd, base, n, e);
     }
@@ -285,7 +285,7 @@ static uint32_t find_spans(struct job *j, struct worker *w)
     if (mem_grow((void **)&w->spans, &w->cap_spans, j->n, sizeof *w->spans)) {
         error_nomem(&e, j->n * sizeof *w->spans, "the places of chunks");
         for (uint32_t i = 0; i < j->n; i++)
-            if (j->driver->fixed.c.arrays[j->chunks[i].array]->shard)
+            if (job_sharded(j, i))
                 decode_failed(j, w, i, &e);
         return 0;
     }
@@ -293,7 +293,7 @@ static uint32_t find_spans(struct job *j, struct worker *w)
         const struct engine_chunk *c = &j->chunks[i];
         const struct array *x = j->driver->fixed.c.arrays[c->array];
         struct where where;
-        if (!x->shard)
+        if (!job_sharded(j, i))
             continue;
         int rc = index_locate_now(j, w, x, c->chunk, &where, &e);
         if (rc < 0)
@@ -314,7 +314,8 @@ static uint32_t join(const struct job *j, const struct span *spans, uint32_t n, 
     uint64_t end = spans[0].offset + spans[0].length;
     uint32_t taken = 1;
     uint64_t most = j->driver->fixed.c.engine.join_bytes;
-    bool raw = codec_chain_is_raw(j->driver->fixed.c.arrays[spans[0].array]->chain);
+    bool raw =
+        array_chunk_raw(j->driver->fixed.c.arrays[spans[0].array], j->chunks[spans[0].index].chunk);
     most = most < WORKER_JOINED ? most : WORKER_JOINED;
     for (; taken < n && !raw; taken++) {
         const struct span *s = &spans[taken];
@@ -436,7 +437,7 @@ static int read_chunks(struct job *j, struct worker *w)
     struct hr_error e = {0};
     bool sharded = false;
     for (uint32_t i = 0; i < j->n; i++) {
-        if (j->driver->fixed.c.arrays[j->chunks[i].array]->shard) {
+        if (job_sharded(j, i)) {
             sharded = true;
             continue;
         }

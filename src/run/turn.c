@@ -338,12 +338,12 @@ static void job_larger(struct driver *d, struct job *j)
     struct event v = {
         .kind = EVENT_LARGER, .job = j->number, .index = j->larger_index, .bytes = j->larger_bytes};
     char name[DRIVER_NAME_BYTES];
-    decode_chunk_name(j, j->larger_index, name, sizeof name);
+    const char *url = decode_chunk_name(j, j->larger_index, name, sizeof name);
     decode_undo(j);
     int rc = engine_feed(d->turn.engine, &v, &e);
     job_free(d, j);
     if (rc == HR_EBUDGET) {
-        error_context(&e, rc, "chunk %s of %s", name, store_url(d->fixed.c.store));
+        error_context(&e, rc, "chunk %s of %s", name, url);
         d->turn.failure = e;
     } else if (rc < 0) {
         break_down(d, &e);
@@ -610,7 +610,7 @@ static void explain(struct driver *d)
         driver_log(d, 30, "no batch for 30 s from %s: %s", url, text);
         return;
     }
-    decode_chunk_name(j, 0, name, sizeof name);
+    url = decode_chunk_name(j, 0, name, sizeof name);
     store_trouble(d->fixed.c.store, trouble, sizeof trouble);
     if (j->kind != ACTION_FETCH || j->fetched)
         snprintf(trouble, sizeof trouble, "it is being decoded");

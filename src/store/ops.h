@@ -9,6 +9,8 @@
 
 struct store_ops {
     bool blocking, remote, local;
+    /* Of several stores in one (members.h): the one that has the key, which is shortened to what it is there; else NULL */
+    struct store *(*route)(struct store *s, const char **key);
     void (*close)(struct store *s); /* last reference: frees, or sees to it */
     /* Fills *result, rc included. */
     void (*read)(struct store *s, const char *key, struct store_range range,

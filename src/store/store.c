@@ -135,6 +135,17 @@ const char *store_url(const struct store *s)
     return s->url;
 }
 
+struct store *store_of(struct store *s, const char **key)
+{
+    while (s->ops->route) {
+        struct store *of = s->ops->route(s, key);
+        if (of == s)
+            break;
+        s = of;
+    }
+    return s;
+}
+
 bool store_blocking(const struct store *s)
 {
     return s->ops->blocking;
@@ -169,6 +180,7 @@ int store_read(struct store *s, const char *key, struct store_range range,
                const struct store_sink *sink, struct store_result *result)
 {
     *result = (struct store_result){0};
+    s = store_of(s, &key);
     result->rc = check(s, key, range, &result->error);
     if (result->rc == 0)
         s->ops->read(s, key, range, sink, result);
@@ -229,6 +241,7 @@ void store_trouble(struct store *s, char *out, size_t n)
 int store_open_file(struct store *s, const char *key, int *fd, uint64_t *size, struct hr_error *e)
 {
     *fd = -1;
+    s = store_of(s, &key);
     if (!s->ops->local)
         return error_set(e, HR_EINTERNAL, "%s: not a local store", s->url);
     TRY(check(s, key, (struct store_range){0}, e));
@@ -239,7 +252,10 @@ int store_expect(struct store *s, const char *key, struct hr_error *e)
 {
     int fd;
     uint64_t size;
-    if (!s->ops->local || !key)
+    if (!key)
+        return 0;
+    s = store_of(s, &key);
+    if (!s->ops->local)
         return 0;
     int rc = store_open_file(s, key, &fd, &size, e);
     if (rc == STORE_OK)

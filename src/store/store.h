@@ -62,6 +62,8 @@ struct store *store_ref(struct store *s);
  * their `done` takes, and without a shared net (store_env) the store's network thread is joined. */
 void store_unref(struct store *s);
 const char *store_url(const struct store *s); /* for people: no secrets */
+/* The store that has `key`, one of several in `s` or `s` itself; *key becomes what it is called there. */
+struct store *store_of(struct store *s, const char **key);
 bool store_blocking(const struct store *s);
 bool store_remote(const struct store *s); /* decides gap and size of coalesced reads */
 

@@ -1,0 +1,275 @@
+/* See join.h. The right side is searched by bisection, texts through a sorted list of their positions. */
+#include "api/join.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/decimal.h"
+#include "base/mem.h"
+
+struct join {
+    const struct coordinate *left, *right;
+    bool near;     /* with a tolerance */
+    int64_t us;    /* of times */
+    double number; /* of numbers */
+    bool single, floats, falling;
+    int64_t *place; /* of the right's texts, in their order */
+};
+
+/* ---- can they be joined? ---------------------------------------------------------------------------------------- */
+
+static const char *kind_name(const struct coordinate *c)
+{
+    return c->kind == COORDINATE_TIME ? "times" : c->kind == COORDINATE_TEXT ? "texts" : "numbers";
+}
+
+static int check_kinds(const struct join *j, struct hr_error *e)
+{
+    const char *a = kind_name(j->left), *b = kind_name(j->right);
+    if (!strcmp(a, b))
+        return 0;
+    return error_set(e, HR_EINVAL, "join: %s holds %s, but %s holds %s", j->left->name, a,
+                     j->right->name, b);
+}
+
+static int read_tolerance(struct join *j, const char *tolerance, struct hr_error *e)
+{
+    char *end = NULL;
+    j->near = tolerance != NULL;
+    if (!tolerance)
+        return 0;
+    switch (j->left->kind) {
+    case COORDINATE_TEXT:
+        return error_set(e, HR_EINVAL, "join: texts of %s are equal or not: leave tolerance out",
+                         j->left->name);
+    case COORDINATE_TIME:
+        if (!cftime_duration(tolerance, &j->us) || j->us < 0)
+            return error_set(
+                e, HR_EINVAL,
+                "join: tolerance \"%s\" is no duration: write \"3h\", \"30min\", \"1D\"",
+                tolerance);
+        return 0;
+    default:
+        j->number = decimal_read(tolerance, &end);
+        if (end == tolerance || *end || !(j->number >= 0) || isinf(j->number))
+            return error_set(e, HR_EINVAL,
+                             "join: tolerance \"%s\" is no number in the unit of coordinate %s",
+                             tolerance, j->left->name);
+        return 0;
+    }
+}
+
+/* ---- values ----------------------------------------------------------------------------------------------------- */
+
+static double number(const struct join *j, const struct coordinate *c, int64_t i)
+{
+    double v = c->kind == COORDINATE_FLOAT ? c->floats[i] : (double)c->ints[i];
+    return j->single ? (double)(float)v : v;
+}
+
+/* Neighbours i - 1 and i of the right: < 0 rising, > 0 falling, 0 equal, or no order at all. */
+static int fall(const struct join *j, int64_t i)
+{
+    const struct coordinate *c = j->right;
+    if (!j->floats)
+        return (c->ints[i - 1] > c->ints[i]) - (c->ints[i - 1] < c->ints[i]);
+    double a = number(j, c, i - 1), b = number(j, c, i);
+    return (a > b) - (a < b);
+}
+
+static int check_order(struct join *j, struct hr_error *e)
+{
+    const struct coordinate *c = j->right;
+    char at[64];
+    for (int64_t i = 1; i < c->n; i++) {
+        int way = fall(j, i);
+        j->falling = i == 1 ? way > 0 : j->falling;
+        if (way && (way > 0) == j->falling)
+            continue;
+        coordinate_text(c, i, at, sizeof at);
+        return error_set(e, HR_EINVAL,
+                         "join: %s %s (at index %lld, %s): what is joined to needs a sorted "
+                         "coordinate without repeats",
+                         c->name, way ? "is not sorted" : "has a value twice", (long long)i, at);
+    }
+    return 0;
+}
+
+static int by_text(const void *a, const void *b, void *texts)
+{
+    const char **t = texts;
+    return strcmp(t[*(const int64_t *)a], t[*(const int64_t *)b]);
+}
+
+static int sort_texts(struct join *j, struct hr_error *e)
+{
+    const struct coordinate *c = j->right;
+    j->place = mem_array((size_t)c->n + 1, sizeof *j->place);
+    if (!j->place)
+        return error_nomem(e, (uint64_t)c->n * 8, "the labels of a join");
+    for (int64_t i = 0; i < c->n; i++)
+        j->place[i] = i;
+    qsort_r(j->place, (size_t)c->n, sizeof *j->place, by_text, (void *)c->texts);
+    for (int64_t i = 1; i < c->n; i++)
+        if (!strcmp(c->texts[j->place[i - 1]], c->texts[j->place[i]]))
+            return error_set(e, HR_EINVAL, "join: %s has the label \"%.60s\" twice", c->name,
+                             c->texts[j->place[i]]);
+    return 0;
+}
+
+/* ---- searching -------------------------------------------------------------------------------------------------- */
+
+static int64_t find_text(const struct join *j, const char *text)
+{
+    int64_t low = 0, high = j->right->n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        int r = strcmp(j->right->texts[j->place[middle]], text);
+        if (!r)
+            return j->place[middle];
+        if (r < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+/* A value of the left, as what the right is compared with. */
+struct wanted {
+    int64_t i;
+    double d;
+};
+
+static bool want(const struct join *j, int64_t at, struct wanted *w)
+{
+    const struct coordinate *c = j->left;
+    if (j->floats) {
+        w->d = number(j, c, at);
+        return !isnan(w->d);
+    }
+    w->i = c->ints[at];
+    if (c->kind != COORDINATE_TIME)
+        return true;
+    return w->i != INT64_MIN && cftime_convert(c->time.calendar, j->right->time.calendar, &w->i);
+}
+
+/* Does the right's value at i lie below the wanted one? */
+static bool below(const struct join *j, int64_t i, const struct wanted *w)
+{
+    return j->floats ? number(j, j->right, i) < w->d : j->right->ints[i] < w->i;
+}
+
+static bool equal(const struct join *j, int64_t i, const struct wanted *w)
+{
+    return j->floats ? number(j, j->right, i) == w->d : j->right->ints[i] == w->i;
+}
+
+static double apart(const struct join *j, int64_t i, const struct wanted *w)
+{
+    if (j->floats)
+        return fabs(number(j, j->right, i) - w->d);
+    int64_t v = j->right->ints[i];
+    return v > w->i ? (double)((uint64_t)v - (uint64_t)w->i)
+                    : (double)((uint64_t)w->i - (uint64_t)v);
+}
+
+/* The k-th of the right by ascending value. */
+static int64_t ascending(const struct join *j, int64_t k)
+{
+    return j->falling ? j->right->n - 1 - k : k;
+}
+
+static int64_t find_number(const struct join *j, const struct wanted *w)
+{
+    int64_t low = 0, high = j->right->n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (below(j, ascending(j, middle), w))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    int64_t above = low < j->right->n ? ascending(j, low) : -1;
+    if (above >= 0 && equal(j, above, w))
+        return above;
+    if (!j->near)
+        return -1;
+    int64_t under = low > 0 ? ascending(j, low - 1) : -1, best = above;
+    if (above < 0 || (under >= 0 && apart(j, under, w) < apart(j, above, w)))
+        best = under;
+    double most = j->left->kind == COORDINATE_TIME ? (double)j->us : j->number;
+    return best >= 0 && apart(j, best, w) <= most ? best : -1;
+}
+
+static int64_t find(const struct join *j, int64_t at)
+{
+    struct wanted w = {0};
+    if (j->left->kind == COORDINATE_TEXT)
+        return find_text(j, j->left->texts[at]);
+    return want(j, at, &w) ? find_number(j, &w) : -1;
+}
+
+/* ---- the table -------------------------------------------------------------------------------------------------- */
+
+static void ends(const struct coordinate *c, char *out, size_t n)
+{
+    char first[64], last[64];
+    if (!c->n) {
+        snprintf(out, n, "is empty");
+        return;
+    }
+    coordinate_text(c, 0, first, sizeof first);
+    coordinate_text(c, c->n - 1, last, sizeof last);
+    snprintf(out, n, "runs from %s to %s", first, last);
+}
+
+static int no_overlap(const struct join *j, const char *tolerance, struct hr_error *e)
+{
+    char left[160], right[160];
+    ends(j->left, left, sizeof left);
+    ends(j->right, right, sizeof right);
+    return error_set(e, HR_EINVAL, "join: no position of %s is in %s%s%s: %s %s, %s %s",
+                     j->left->name, j->right->name, tolerance ? " or within " : "",
+                     tolerance ? tolerance : "", j->left->name, left, j->right->name, right);
+}
+
+static int prepare(struct join *j, const char *tolerance, struct hr_error *e)
+{
+    const struct coordinate *a = j->left, *b = j->right;
+    TRY(check_kinds(j, e));
+    TRY(read_tolerance(j, tolerance, e));
+    j->floats = a->kind == COORDINATE_FLOAT || b->kind == COORDINATE_FLOAT;
+    j->single =
+        (a->kind == COORDINATE_FLOAT && a->single) || (b->kind == COORDINATE_FLOAT && b->single);
+    return b->kind == COORDINATE_TEXT ? sort_texts(j, e) : check_order(j, e);
+}
+
+static int fill(const struct join *j, const char *tolerance, int64_t **table, struct hr_error *e)
+{
+    bool some = false;
+    int64_t *t = mem_array((size_t)j->left->n + 1, sizeof *t);
+    if (!t)
+        return error_nomem(e, (uint64_t)j->left->n * 8, "the table of a join");
+    for (int64_t i = 0; i < j->left->n; i++) {
+        t[i] = find(j, i);
+        some |= t[i] >= 0;
+    }
+    if (!some) {
+        mem_free(t);
+        return no_overlap(j, tolerance, e);
+    }
+    *table = t;
+    return 0;
+}
+
+int join_table(const struct coordinate *left, const struct coordinate *right, const char *tolerance,
+               int64_t **table, struct hr_error *e)
+{
+    struct join j = {.left = left, .right = right};
+    int rc = prepare(&j, tolerance, e);
+    if (rc >= 0)
+        rc = fill(&j, tolerance, table, e);
+    mem_free(j.place);
+    return rc;
+}
