@@ -492,6 +492,14 @@ struct hr_loader_options {
     void *hook_arg;
     uint64_t
         explicit_set; /* bit i: field i was given by the caller (for loading a state); 0 is fine otherwise */
+    /* How often each sample appears in an epoch, on average: one number from 0 on for each of n_positions positions of the
+     * sample axis (of the product of several axes, row-major). All are copied when the loader opens. A fraction is a
+     * chance, drawn anew in each epoch; rows of an epoch: the sum, rounded down. docs/weights.md. */
+    const double *weights; /* one a position; or … */
+    const uint16_t *
+        classes; /* … the class of each position, and the weight of each of n_classes; all NULL: once */
+    const double *class_weights;
+    int64_t n_positions, n_classes;
 };
 #define HR_LOADER_OPTIONS                                                                          \
     {                                                                                              \

@@ -269,12 +269,14 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
     long long n, global_batch, spread, block, streams, rank, world, order;
     unsigned long long seed, memory, explicit_set;
     const char *dtype;
+    PyObject *sampling = NULL;
+    struct ext_sampling held;
     struct hr_loader *l = NULL;
     struct hr_error e = {0};
     int rc;
-    if (!PyArg_ParseTuple(args, "LLiiKKLLLLLiizLK:loader", &n, &global_batch, &o.shuffle,
+    if (!PyArg_ParseTuple(args, "LLiiKKLLLLLiizLK|O:loader", &n, &global_batch, &o.shuffle,
                           &o.remainder, &seed, &memory, &spread, &block, &streams, &rank, &world,
-                          &o.missing, &o.on_error, &dtype, &order, &explicit_set))
+                          &o.missing, &o.on_error, &dtype, &order, &explicit_set, &sampling))
         return NULL;
     o.n = n;
     o.global_batch = global_batch;
@@ -289,9 +291,13 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
     o.explicit_set = explicit_set;
     if (dtype && !(o.dtype = (int)hr_dtype_parse(dtype)))
         return ext_fail(ext_state_of(self), HR_EINVAL, "no data type is called %s", dtype);
+    if (ext_sampling(self, sampling, &o, &held) < 0) {
+        ext_sampling_done(&held);
+        return NULL;
+    }
     Py_BEGIN_ALLOW_THREADS rc = hr_loader_open(of(self), &o, &l, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_loader_new(ext_state_of(self), l);
+    Py_END_ALLOW_THREADS ext_sampling_done(&held);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_loader_new(ext_state_of(self), l);
 }
 
 static PyObject *samples_reduce(PyObject *self, PyObject *unused)
@@ -358,7 +364,7 @@ static PyMethodDef samples_methods[] = {
     {"loader", samples_loader, METH_VARARGS,
      "loader(n, global_batch, shuffle, remainder, seed, memory, spread, block, streams, rank, "
      "world, missing, "
-     "on_error, dtype, order, explicit_set) -> LoaderHandle"},
+     "on_error, dtype, order, explicit_set, sampling=None) -> LoaderHandle"},
     {"__reduce__", samples_reduce, METH_NOARGS, NULL},
     {NULL},
 };

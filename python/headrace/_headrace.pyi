@@ -128,6 +128,7 @@ class SamplesHandle:
         dtype: str | None,
         order: int,
         explicit_set: int,
+        sampling: tuple[Any, ...] | None = ...,
         /,
     ) -> LoaderHandle: ...
 

@@ -34,7 +34,7 @@ def concat(
     Raises `InvalidError` where archives overlap, are out of order or differ; arrays that cannot be joined say so when
     they are used.
 
-    >>> hr.concat(["1990.zarr", "1991.zarr"], along="time")  # doctest: +SKIP
+    For example ``hr.concat(["1990.zarr", "1991.zarr"], along="time")``.
     """
     name = text("along", along, "the name of a dimension is expected")
     if isinstance(archives, (str, bytes, Archive)) or not hasattr(archives, "__iter__"):
@@ -56,7 +56,7 @@ def combine(archives: Mapping[str, Archive | str | Any], storage_options: dict[s
     storage_options
         For those that are opened here.
 
-    >>> hr.combine({"era5": "era5.zarr", "sst": "oisst.zarr"})  # doctest: +SKIP
+    For example ``hr.combine({"era5": "era5.zarr", "sst": "oisst.zarr"})``.
     """
     given = mapping("archives", archives, "a dict of archives by name is expected")
     if not given:

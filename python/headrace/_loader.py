@@ -47,11 +47,10 @@ def configure(workers: int | None = None, net_threads: int | None = None, io_thr
 def open_loader(samples: Samples, **o: Any) -> Loader:
     from headrace._rank import check_streams, find_rank
 
-    for later in ("weights", "stratify"):
-        if o[later] is not None:
-            from headrace._errors import UnsupportedError
+    if o["stratify"] is not None:
+        from headrace._errors import UnsupportedError
 
-            raise UnsupportedError(f"{later}= comes in a later release")
+        raise UnsupportedError("stratify= comes in a later release")
     if (o["n"] is None) == (o["global_batch"] is None):
         from headrace._errors import InvalidError
 
@@ -79,6 +78,7 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
         None if o["dtype"] is None else known_dtype("dtype", o["dtype"]),
         optional("order", o["order"], 1),
         sum(1 << i for i, value in enumerate(given) if value is not None),
+        _sampling(samples, o["weights"]),
     )
     loader = Loader(handle, samples, rank, world, None if o["steps"] is None else integer("steps", o["steps"], 1))
     if o["native"] is not None:
@@ -88,6 +88,14 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
     if o["transform"] is None:
         return loader
     return loader.map(o["transform"], o["transform_workers"])  # type: ignore[return-value]
+
+
+def _sampling(samples: Samples, weights: object) -> tuple[Any, ...] | None:
+    if weights is None:
+        return None
+    from headrace._weights import weights_of
+
+    return weights_of(samples, weights)
 
 
 def _milliseconds(timeout: float | None) -> int:

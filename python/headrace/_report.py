@@ -368,10 +368,19 @@ def _memory_rows(m: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _weight_rows(p: dict[str, Any]) -> list[tuple[str, str]]:
+    """What an epoch has, where samples come by weight."""
+    if not p["weighted"]:
+        return []
+    often = p["epoch_rows"] / (p["samples"] or 1)
+    return [("weights", f"{plural(p['epoch_rows'], 'row')} an epoch: a sample appears {often:.3g} times on average")]
+
+
 def _plan_rows(p: dict[str, Any], samples: dict[str, Any] | None) -> list[tuple[str, str]]:
     """(label, sentence); the program's `headrace plan` says the same. Without samples: what the numbers alone say."""
     rows = [
         ("samples", _ids(samples) if samples else count(p["samples"])),
+        *_weight_rows(p),
         ("steps", f"{count(p['steps'])} an epoch, of {plural(p['rows'], 'row')}; remainder {p['remainder']}"),
     ]
     for i, v in enumerate(samples["views"] if samples else ()):

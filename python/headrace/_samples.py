@@ -266,7 +266,7 @@ class Samples:
         """
         from headrace._foreground import foreground
 
-        return Samples(foreground(self, label, share, values), self.archive)
+        return self._derived(foreground(self, label, share, values))
 
     def apart(self, other: Samples, gap: int | str = "auto") -> Samples:
         """Drop the samples too near one of `other`: whose windows share a row with it ("auto"), that are at most `gap`
@@ -439,6 +439,11 @@ class Samples:
         steps
             Steps of an epoch; default: those of one pass over the samples. Passes then follow each other without a
             break, and ``batch.epoch`` and ``batch.step`` still count passes and steps in them.
+        weights
+            How often each sample appears in an epoch, on average (docs/weights.md): a number from 0 on for each
+            position of the sample axis, the name of an array that holds them, or by class:
+            ``{"label": {"rare": 20, "common": 1}}``, ``{"label": "balanced"}``. Fractions are chances, drawn anew in
+            each epoch.
         dtype
             Type of the tensors of views without one of their own.
         missing

@@ -7,36 +7,62 @@
 
 static void plan_axes(const struct core *c, struct plan_axis *axes)
 {
-    for (int a = 0; a < c->n_axes; a++) {
+    for (int a = 0; a < c->n_axes; a++)
         axes[a] = axis_plan(&c->axes[a], (struct span){0, c->axes[a].n});
-        axes[a].places = 0;
-    }
 }
 
 /* A crop may be anywhere in its part of the axis: here its box is all of that. */
-static int still_parts(const struct core *c, struct plan_part **out, struct hr_error *e)
+static int still_dim(const struct axis_spec *a, int64_t size, struct arena *arena,
+                     struct plan_dim *dim, struct hr_error *e)
 {
-    struct plan_part *parts = mem_array((size_t)c->n_parts, sizeof *parts);
+    int64_t pace = dim->mul / dim->div, widest = (a->places + a->n - 1) / a->n;
+    int64_t *table = arena_array(arena, (size_t)a->n, sizeof *table);
+    if (!table)
+        return error_nomem(e, (uint64_t)a->n * sizeof *table, "parts of a split");
+    for (int64_t j = 0; j < a->n; j++)
+        table[j] = (int64_t)((__int128)j * a->places / a->n) * pace;
+    dim->table = table;
+    dim->count = (dim->count - 1) * dim->step + 1 + (widest - 1) * pace;
+    dim->count = dim->count < size ? dim->count : size;
+    dim->step = 1;
+    dim->edge = EDGE_CLIP;
+    return 0;
+}
+
+static int still_parts(const struct core *c, struct arena *arena, struct plan_part **out,
+                       struct hr_error *e)
+{
+    struct plan_part *parts = arena_array(arena, (size_t)c->n_parts, sizeof *parts);
     if (!parts)
         return error_nomem(e, (uint64_t)c->n_parts * sizeof *parts, "parts of a split");
     memcpy(parts, c->parts, (size_t)c->n_parts * sizeof *parts);
     for (int p = 0; p < c->n_parts; p++)
         for (int d = 0; d < c->arrays[parts[p].array].ndim; d++) {
             struct plan_dim *dim = &parts[p].dim[d];
-            const struct axis_spec *a = dim->kind == SEL_SAMPLE ? &c->axes[dim->axis] : NULL;
-            if (!a || a->kind != AXIS_CROP)
-                continue;
-            int64_t wide = (a->places + a->n - 1) / a->n * dim->mul / dim->div;
-            dim->count = (dim->count - 1) * dim->step + 1 + wide;
-            dim->step = 1;
-            dim->mul *= a->places;
-            dim->div *= a->n;
-            dim->edge = EDGE_CLIP;
-            if (dim->count > (int64_t)c->arrays[parts[p].array].shape[d])
-                dim->count = (int64_t)c->arrays[parts[p].array].shape[d];
+            if (dim->kind == SEL_SAMPLE && c->axes[dim->axis].kind == AXIS_CROP)
+                TRY(still_dim(&c->axes[dim->axis], (int64_t)c->arrays[parts[p].array].shape[d],
+                              arena, dim, e));
         }
     *out = parts;
     return 0;
+}
+
+/* Chunks that both may read. */
+static int shared_chunks(const struct core *c, const struct id_set *a, const struct id_set *b,
+                         uint64_t *chunks, struct hr_error *e)
+{
+    struct plan_axis axes[PLAN_MAX_AXES];
+    struct plan_part *parts = NULL;
+    struct arena arena;
+    arena_init(&arena);
+    plan_axes(c, axes);
+    for (int i = 0; i < c->n_axes; i++)
+        axes[i].places = 0;
+    int rc = still_parts(c, &arena, &parts, e);
+    if (!rc)
+        rc = audit_chunks(c->arrays, parts, c->n_parts, axes, c->n_axes, a, b, chunks, e);
+    arena_dispose(&arena);
+    return rc;
 }
 
 /* The ids of any axes whose boxes meet those of `other`: all the axes' product, not indexed. */
@@ -44,13 +70,10 @@ static int find_meeting(const struct core *c, const struct id_set *other, int64_
                         struct bitmap *met, struct hr_error *e)
 {
     struct plan_axis axes[PLAN_MAX_AXES];
-    struct plan_part *parts;
     plan_axes(c, axes);
-    TRY(still_parts(c, &parts, e));
-    int rc = bitmap_init(met, (uint64_t)c->ids) < 0
-                 ? error_nomem(e, (uint64_t)c->ids / 8, "sample filter")
-                 : audit_meeting(c->arrays, parts, c->n_parts, axes, c->n_axes, other, gap, met, e);
-    mem_free(parts);
+    if (bitmap_init(met, (uint64_t)c->ids) < 0)
+        return error_nomem(e, (uint64_t)c->ids / 8, "sample filter");
+    int rc = audit_meeting(c->arrays, c->parts, c->n_parts, axes, c->n_axes, other, gap, met, e);
     if (rc < 0)
         bitmap_dispose(met);
     return rc;
@@ -98,19 +121,13 @@ int hr_samples_apart(struct hr_samples *s, struct hr_samples *other, int64_t gap
 static int shared_boxes(const struct core *c, const struct id_set *a, const struct id_set *b,
                         struct audit *out, struct hr_error *e)
 {
-    struct plan_axis axes[PLAN_MAX_AXES];
-    struct plan_part *parts;
     struct bitmap met;
     TRY(find_meeting(c, b, -1, &met, e));
     for (int64_t at = 0, from, to; id_set_run(a, &at, &from, &to);)
         for (int64_t id = from; id < to; id++)
             out->rows += bitmap_test(&met, (uint64_t)id);
     bitmap_dispose(&met);
-    plan_axes(c, axes);
-    TRY(still_parts(c, &parts, e));
-    int rc = audit_chunks(c->arrays, parts, c->n_parts, axes, c->n_axes, a, b, &out->chunks, e);
-    mem_free(parts);
-    return rc;
+    return shared_chunks(c, a, b, &out->chunks, e);
 }
 
 static int shared_of(const struct core *c, const struct id_set *a, const struct id_set *b,

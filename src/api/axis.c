@@ -100,3 +100,25 @@ void axis_dim(const struct axis_spec *a, int number, int64_t scale, int64_t scal
     out->div = scale / by;
     out->edge = a->edge;
 }
+
+/* Is the last patch moved by something else than what the view takes of it says? */
+static bool moved_apart(const struct axis_spec *a, int64_t scale, int64_t scale_of,
+                        const struct plan_dim *x)
+{
+    bool moved = a->kind == AXIS_PATCH && a->edge == EDGE_CLIP && (a->length - a->size) % a->stride;
+    return moved && (x->start || (x->count - 1) * x->step + 1 != a->size * scale_of / scale);
+}
+
+int axis_table(const struct axis_spec *a, int64_t scale, int64_t scale_of, struct arena *arena,
+               struct plan_dim *x, struct hr_error *e)
+{
+    if (!moved_apart(a, scale, scale_of, x))
+        return 0;
+    int64_t *table = arena_array(arena, (size_t)a->n, sizeof *table);
+    if (!table)
+        return error_nomem(e, (uint64_t)a->n * sizeof *table, "where patches begin");
+    for (int64_t p = 0; p < a->n; p++)
+        table[p] = axis_start(a, p) * scale_of / scale;
+    x->table = table;
+    return 0;
+}

@@ -5,6 +5,7 @@
  * axis of draws follows nothing: it repeats what the others make, and crops are drawn for each. */
 #ifndef API_AXIS_H
 #define API_AXIS_H
+#include "base/arena.h"
 #include "plan/geometry.h"
 
 struct array;
@@ -36,5 +37,8 @@ struct plan_axis axis_plan(const struct axis_spec *a, struct span box);
 /* SEL_SAMPLE of an array whose grid is coarser by scale / scale_of: start in its own indices. */
 void axis_dim(const struct axis_spec *a, int number, int64_t scale, int64_t scale_of,
               struct plan_dim *out);
+/* … and, where a view takes steps of a patch that is moved inside, a table of where patches begin. */
+int axis_table(const struct axis_spec *a, int64_t scale, int64_t scale_of, struct arena *arena,
+               struct plan_dim *x, struct hr_error *e);
 
 #endif

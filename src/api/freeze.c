@@ -288,13 +288,30 @@ static int settle_axes(struct core *c, struct hr_error *e)
     return for_each_dim(c, check_window, e);
 }
 
-static void follow_axis(const struct core *c, const struct dim_spec *spec, struct plan_dim *out)
+/* What a sample takes of dimension d of array x. */
+static int freeze_dim(struct core *c, const struct view_spec *v, const struct array *x, int d,
+                      uint64_t to_stride, struct plan_dim *out, struct hr_error *e)
 {
-    axis_dim(&c->axes[spec->axis], spec->axis, scale_above(spec), scale_below(spec), out);
-    if (!spec->join)
-        return;
-    out->table = spec->table;
-    out->edge = spec->join == JOIN_LEFT ? EDGE_PAD : EDGE_VALID;
+    const struct dim_spec *spec = &v->dim[d];
+    *out = (struct plan_dim){.kind = spec->kind,
+                             .start = spec->start,
+                             .count = spec->count,
+                             .step = spec->step,
+                             .list = spec->list,
+                             .to_stride = to_stride};
+    if (spec->axis == NO_AXIS && !spec->set)
+        *out = (struct plan_dim){
+            .kind = SEL_SLICE, .count = (int64_t)x->shape[d], .step = 1, .to_stride = to_stride};
+    if (spec->axis == NO_AXIS)
+        return 0;
+    const struct axis_spec *a = &c->axes[spec->axis];
+    axis_dim(a, spec->axis, scale_above(spec), scale_below(spec), out);
+    if (spec->join) {
+        out->table = spec->table;
+        out->edge = spec->join == JOIN_LEFT ? EDGE_PAD : EDGE_VALID;
+        return 0;
+    }
+    return axis_table(a, scale_above(spec), scale_below(spec), &c->arena, out, e);
 }
 
 static int freeze_view(struct core *c, int number, struct hr_error *e)
@@ -312,22 +329,8 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
         TRY(p->array);
         p->view = number;
         p->to_offset = (uint64_t)i * stack_stride;
-        for (int d = 0; d < x->ndim; d++) {
-            const struct dim_spec *spec = &v->dim[d];
-            p->dim[d] = (struct plan_dim){.kind = spec->kind,
-                                          .start = spec->start,
-                                          .count = spec->count,
-                                          .step = spec->step,
-                                          .list = spec->list,
-                                          .to_stride = strides[d]};
-            if (spec->axis != NO_AXIS)
-                follow_axis(c, spec, &p->dim[d]);
-            else if (!spec->set)
-                p->dim[d] = (struct plan_dim){.kind = SEL_SLICE,
-                                              .count = (int64_t)x->shape[d],
-                                              .step = 1,
-                                              .to_stride = strides[d]};
-        }
+        for (int d = 0; d < x->ndim; d++)
+            TRY(freeze_dim(c, v, x, d, strides[d], &p->dim[d], e));
     }
     return 0;
 }

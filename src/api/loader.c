@@ -127,7 +127,7 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
     return rc;
 }
 
-int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
+int loader_build(struct hr_samples *s, const struct hr_loader_options *o, struct weights *weights,
                  const struct plan_state *resumed, struct plan **plan, struct driver **driver,
                  struct hr_error *e)
 {
@@ -135,6 +135,7 @@ int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
     struct plan_config c;
     TRY(wiring_new(s, o, &w, e));
     wiring_plan_config(w, o, resumed, &c);
+    c.weights = weights;
     int rc = plan_open(&c, plan, e);
     if (rc < 0) {
         wiring_free(w);
@@ -182,8 +183,13 @@ int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, stru
     l->refs = 1;
     l->process = *runtime_process();
     l->options = *o;
-    int rc = loader_build(s, o, NULL, &l->engine.plan, &l->engine.driver, e);
+    l->options.weights = l->options.class_weights = NULL; /* copied, and the caller's again */
+    l->options.classes = NULL;
+    int rc = sampling_weights(o, &l->weights, e);
+    if (rc >= 0)
+        rc = loader_build(s, o, l->weights, NULL, &l->engine.plan, &l->engine.driver, e);
     if (rc < 0) {
+        weights_unref(l->weights);
         mem_free(l);
         return rc;
     }
@@ -312,6 +318,7 @@ void hr_loader_unref(struct hr_loader *l)
     driver_unref(l->engine.driver);
     plan_unref(l->engine.plan);
     hr_samples_unref(l->samples);
+    weights_unref(l->weights);
     pthread_mutex_destroy(&l->mutex);
     mem_free(l);
 }

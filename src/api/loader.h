@@ -1,5 +1,5 @@
 /* The loader as the files of api/ see it: loader.c (life and consumption), wiring.c (what the
- * driver needs of samples), loader_state.c (resuming), loader_report.c (plan and stats). */
+ * driver needs of samples), sampling.c (weights), loader_state.c (resuming), loader_report.c (plan and stats). */
 #ifndef API_LOADER_H
 #define API_LOADER_H
 #include <pthread.h>
@@ -25,11 +25,15 @@ void wiring_free(struct wiring *w);
 void wiring_plan_config(const struct wiring *w, const struct hr_loader_options *o,
                         const struct plan_state *resumed, struct plan_config *out);
 
+/* sampling.c: the weights that options give; NULL: none. */
+int sampling_weights(const struct hr_loader_options *o, struct weights **out, struct hr_error *e);
+
 struct hr_loader {
     int refs; /* atomic */
     uint32_t process;
     struct hr_samples *samples;
     struct hr_loader_options options;
+    struct weights *weights;    /* NULL: none */
     struct {                    /* by the consumer's thread */
         uint64_t epoch, step;   /* the next batch that it has not received; epoch is atomic */
         bool started;           /* the driver is on its way to it */
@@ -48,7 +52,7 @@ struct hr_loader {
 };
 
 /* Plan and driver for options (and a state to resume from). */
-int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
+int loader_build(struct hr_samples *s, const struct hr_loader_options *o, struct weights *weights,
                  const struct plan_state *resumed, struct plan **plan, struct driver **driver,
                  struct hr_error *e);
 /* The engine's part of a driver's configuration: budget, tables, reads. */

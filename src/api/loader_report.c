@@ -70,7 +70,9 @@ static void put_order(struct buf *b, const struct plan_facts *f)
 {
     static const char *const shuffles[] = {"none", "spread", "global"};
     static const char *const remainders[] = {"default", "drop", "pad", "short", "wrap"};
-    put_int(b, "samples", f->samples);
+    put_int(b, "samples", f->distinct);
+    put_int(b, "epoch_rows", f->samples);
+    put_bool(b, "weighted", f->weights_hash != 0);
     put_int(b, "steps", f->steps);
     put_int(b, "rows", f->rows);
     put_int(b, "global_batch", f->global_batch);

@@ -1,70 +1,11 @@
-/* Samples along several axes, and boxes that meet: along each axis two boxes meet when their positions are at most a
- * *radius* apart, so the samples whose boxes meet those of a set are the set, widened by the radius along one axis after
- * the other.
+/* Samples along several axes, and boxes that meet: two boxes of an array meet when they do along each axis, so the samples
+ * whose boxes meet those of a set are the set, widened along one axis after the other (meet.h).
  *
- * An axis that an array does not follow has radius 0: what is the same for all members of an ensemble does not make its
- * members leak into each other. Where radii differ along an axis (a last patch moved inside, mirrored ends, tables) the
- * largest counts. */
+ * An axis that an array does not follow widens nothing: what is the same for all members of an ensemble does not make its
+ * members leak into each other. */
 #include "base/mem.h"
 #include "plan/audit.h"
-#include "plan/reach.h"
-
-/* Positions up to which boxes of a table's entries are nearer than `span`. */
-static int64_t table_radius(const int64_t *table, uint64_t n, int64_t span)
-{
-    int64_t most = 0;
-    for (uint64_t p = 0, q = 0; p < n; p++) {
-        if (table[p] < 0)
-            continue;
-        q = q > p ? q : p;
-        while (q + 1 < n && (table[q + 1] < 0 ||
-                             (table[q + 1] - table[p] < span && table[p] - table[q + 1] < span)))
-            q++;
-        most = (int64_t)(q - p) > most ? (int64_t)(q - p) : most;
-    }
-    return most;
-}
-
-/* q - p at which a box of x from p still meets one of y from q ≥ p. */
-static int64_t radius_after(const struct plan_dim *x, const struct plan_dim *y, uint64_t n)
-{
-    int64_t span = (x->count - 1) * (x->step ? x->step : 1) + 1 + x->start - y->start;
-    int64_t mul = x->mul ? x->mul : 1, div = x->div ? x->div : 1;
-    if (x->table)
-        return table_radius(x->table, n, span);
-    int64_t r = span <= 0 ? 0 : reach_ceil(span * div, mul) - 1;
-    if (x->edge == EDGE_CLIP)
-        r++;
-    if (x->edge == EDGE_REFLECT)
-        r += reach_ceil(x->count * div, mul);
-    return r < (int64_t)n ? r : (int64_t)n;
-}
-
-static int64_t radius_of(const struct plan_part *p, const struct plan_part *q, int d,
-                         const struct plan_axis *axis)
-{
-    int64_t a = radius_after(&p->dim[d], &q->dim[d], axis->n),
-            b = radius_after(&q->dim[d], &p->dim[d], axis->n);
-    return a > b ? a : b;
-}
-
-/* Radii of one array, over all pairs of its parts. */
-static void radii(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
-                  int array, const struct plan_axis *axes, int64_t *radius)
-{
-    for (int i = 0; i < n_parts; i++)
-        for (int j = i; j < n_parts; j++) {
-            if (sels[i].array != array || sels[j].array != array)
-                continue;
-            for (int d = 0; d < arrays[array].ndim; d++) {
-                const struct plan_dim *x = &sels[i].dim[d], *y = &sels[j].dim[d];
-                if (x->kind != SEL_SAMPLE || y->kind != SEL_SAMPLE || x->axis != y->axis)
-                    continue;
-                int64_t r = radius_of(&sels[i], &sels[j], d, &axes[x->axis]);
-                radius[x->axis] = r > radius[x->axis] ? r : radius[x->axis];
-            }
-        }
-}
+#include "plan/meet.h"
 
 /* Sets in `out` what lies at most r positions away from a bit of the same line; unit: ids between neighbours of a line. */
 static void widen_line(const struct bitmap *bits, uint64_t first, uint64_t unit, uint64_t n,
@@ -84,16 +25,40 @@ static void widen_line(const struct bitmap *bits, uint64_t first, uint64_t unit,
     }
 }
 
-static int widen(struct bitmap *bits, uint64_t unit, uint64_t n, int64_t r, struct hr_error *e)
+/* The same where every position has a range of its own. last: n numbers of scratch, the last bit at or before each. */
+static void widen_by_table(const struct bitmap *bits, uint64_t first, uint64_t unit,
+                           const struct meet *m, int64_t *last, struct bitmap *out)
+{
+    int64_t seen = -1;
+    for (int64_t p = 0; p < m->n; p++) {
+        seen = bitmap_test(bits, first + (uint64_t)p * unit) ? p : seen;
+        last[p] = seen;
+    }
+    for (int64_t p = 0; p < m->n; p++)
+        if (last[meet_high(m, p)] >= meet_low(m, p))
+            bitmap_set(out, first + (uint64_t)p * unit);
+}
+
+static int widen(struct bitmap *bits, uint64_t unit, const struct meet *m, struct hr_error *e)
 {
     struct bitmap out;
-    if (!r)
+    uint64_t n = (uint64_t)m->n;
+    int64_t *last = NULL;
+    if (!m->low && !m->radius)
         return 0;
-    if (bitmap_init(&out, bits->n) < 0)
+    if (m->low && !(last = mem_array((size_t)n, sizeof *last)))
+        return error_nomem(e, n * sizeof *last, "a set of samples");
+    if (bitmap_init(&out, bits->n) < 0) {
+        mem_free(last);
         return error_nomem(e, bits->n / 8, "a set of samples");
+    }
     for (uint64_t block = 0; block < bits->n; block += unit * n)
         for (uint64_t i = 0; i < unit; i++)
-            widen_line(bits, block + i, unit, n, r, &out);
+            if (last)
+                widen_by_table(bits, block + i, unit, m, last, &out);
+            else
+                widen_line(bits, block + i, unit, n, m->radius, &out);
+    mem_free(last);
     bitmap_dispose(bits);
     *bits = out;
     return 0;
@@ -113,17 +78,17 @@ static int copy_of(const struct id_set *s, uint64_t n, struct bitmap *out, struc
     return 0;
 }
 
-/* Adds to `met` the samples at most radius[a] positions from one of `other` along every axis. */
-static int meet(const struct id_set *other, const struct plan_axis *axes, int n_axes,
-                const int64_t *radius, struct bitmap *met, struct hr_error *e)
+/* Adds to `met` the samples within reach of one of `other` along every axis. */
+static int meet(const struct id_set *other, int n_axes, const struct meet *reach,
+                struct bitmap *met, struct hr_error *e)
 {
     struct bitmap wide;
     uint64_t unit = 1;
     TRY(copy_of(other, met->n, &wide, e));
     int rc = 0;
     for (int a = n_axes - 1; a >= 0 && !rc; a--) {
-        rc = widen(&wide, unit, axes[a].n, radius[a], e);
-        unit *= axes[a].n;
+        rc = widen(&wide, unit, &reach[a], e);
+        unit *= (uint64_t)reach[a].n;
     }
     for (uint64_t w = 0; w < words_of(met) && !rc; w++)
         met->words[w] |= wide.words[w];
@@ -131,26 +96,42 @@ static int meet(const struct id_set *other, const struct plan_axis *axes, int n_
     return rc;
 }
 
+/* What meets in one array. */
+static int meet_in(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
+                   int array, const struct plan_axis *axes, int n_axes, const struct id_set *other,
+                   struct bitmap *met, struct hr_error *e)
+{
+    struct meet reach[PLAN_MAX_AXES] = {{0}};
+    int rc = 0;
+    for (int a = 0; a < n_axes && !rc; a++)
+        rc = meet_find(arrays, sels, n_parts, array, a, &axes[a], &reach[a], e);
+    if (!rc)
+        rc = meet(other, n_axes, reach, met, e);
+    for (int a = 0; a < n_axes; a++)
+        meet_dispose(&reach[a]);
+    return rc;
+}
+
+static bool seen_before(const struct plan_part *sels, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (sels[j].array == sels[i].array)
+            return true;
+    return false;
+}
+
 int audit_meeting(const struct plan_array *arrays, const struct plan_part *sels, int n_parts,
                   const struct plan_axis *axes, int n_axes, const struct id_set *other, int64_t gap,
                   struct bitmap *met, struct hr_error *e)
 {
-    int64_t radius[PLAN_MAX_AXES];
+    struct meet reach[PLAN_MAX_AXES];
     if (gap >= 0) {
         for (int a = 0; a < n_axes; a++)
-            radius[a] = gap;
-        return meet(other, axes, n_axes, radius, met, e);
+            reach[a] = (struct meet){.n = (int64_t)axes[a].n, .radius = gap};
+        return meet(other, n_axes, reach, met, e);
     }
-    for (int i = 0; i < n_parts; i++) {
-        bool before = false;
-        for (int j = 0; j < i; j++)
-            before |= sels[j].array == sels[i].array;
-        if (before)
-            continue;
-        for (int a = 0; a < n_axes; a++)
-            radius[a] = 0;
-        radii(arrays, sels, n_parts, sels[i].array, axes, radius);
-        TRY(meet(other, axes, n_axes, radius, met, e));
-    }
+    for (int i = 0; i < n_parts; i++)
+        if (!seen_before(sels, i))
+            TRY(meet_in(arrays, sels, n_parts, sels[i].array, axes, n_axes, other, met, e));
     return 0;
 }

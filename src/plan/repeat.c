@@ -16,18 +16,20 @@
 #include "plan/impl.h"
 #include "plan/order.h"
 
-#define BUFFER (REPEAT_CELL * 128)
+#define BUFFER   (REPEAT_CELL * 128)
+#define ONE_PART 2147483648.0f
 
 typedef unsigned __int128 wide;
 
-/* Exact: a float less its whole part is a float, and so is 2^32 times that. */
+/* In 2^-31, rounded down. A float less its whole part is a float, and so is 2^31 times that. Signed, because
+ * that is what processors convert to in one step. */
 static inline uint32_t whole_of(float w)
 {
-    return (uint32_t)w;
+    return (uint32_t)(int32_t)w;
 }
 static inline uint32_t part_of(float w)
 {
-    return (uint32_t)((w - (float)(uint32_t)w) * 4294967296.0f);
+    return (uint32_t)(int32_t)((w - (float)(int32_t)w) * ONE_PART);
 }
 
 /* ---- the weights of samples by rank ---------------------------------------------------------- */
@@ -53,6 +55,10 @@ static uint64_t cell_read(const struct repeats *r, uint64_t cell, float *out)
     bool one = p->space.n == 1, filtered = p->config.filter != NULL;
     uint64_t slot = filtered ? bitmap_select(&p->filter, p->skipped + rank)
                              : rank + (one ? p->axes[0].first : 0);
+    if (one && !filtered) {
+        weights_run(r->weights, slot, n, out);
+        return n;
+    }
     for (uint64_t i = 0; i < n; i++) {
         out[i] = weights_at(r->weights, one ? slot : tiles_id(&p->tiles, slot));
         if (i + 1 < n)
@@ -76,7 +82,7 @@ struct pass {
 
 static uint64_t ceil_parts(uint64_t parts)
 {
-    return (parts >> 32) + ((uint32_t)parts != 0);
+    return (parts >> 31) + ((parts & INT32_MAX) != 0);
 }
 
 /* The block ends, with these sums before its end, within or at the end of a cell whose sums are made. */
@@ -103,13 +109,16 @@ static void cell_add(struct pass *s, uint64_t cell, const float *w, uint64_t n)
 {
     struct repeats *r = s->r;
     uint64_t whole = 0, part = 0, end = cell * REPEAT_CELL + n;
+    uint32_t largest = s->largest, seen = 0;
     for (uint64_t i = 0; i < n; i++) {
         uint32_t f = part_of(w[i]);
         whole += whole_of(w[i]);
         part += f;
-        s->largest = f > s->largest ? f : s->largest;
-        r->seen += w[i] > 0;
+        largest = f > largest ? f : largest;
+        seen += w[i] > 0;
     }
+    s->largest = largest;
+    r->seen += seen;
     r->whole[cell + 1] = r->whole[cell] + whole;
     r->part[cell + 1] = r->part[cell] + part;
     whole = r->whole[cell];
@@ -165,12 +174,12 @@ static void parts_find(struct repeats *r, uint32_t largest)
 {
     uint64_t cells = (r->n - 1) / REPEAT_CELL + 1, up;
     r->total = r->part[cells];
-    r->parts = r->total >> 32;
-    up = (r->total + (r->total >> 20)) >> 32;
+    r->parts = r->total >> 31;
+    up = (r->total + (r->total >> 20)) >> 31;
     if (up > r->parts && (wide)largest * up < r->total)
         r->parts = up;
     r->rows = r->whole[cells] + r->parts;
-    r->sum = (double)r->whole[cells] + (double)r->total / 4294967296.0;
+    r->sum = (double)r->whole[cells] + (double)r->total / (double)ONE_PART;
 }
 
 static int tables_make(struct repeats *r, struct blocks *b, struct pass *s, struct hr_error *e)
@@ -288,7 +297,7 @@ uint64_t repeats_find(const struct repeats_epoch *e, uint64_t row, uint64_t low,
 
 static uint64_t whole_before(const struct repeats *r, uint64_t rank)
 {
-    float w[REPEAT_CELL];
+    float w[REPEAT_CELL] = {0};
     uint64_t sum = r->whole[rank / REPEAT_CELL];
     if (rank % REPEAT_CELL)
         cell_read(r, rank / REPEAT_CELL, w);
@@ -306,9 +315,9 @@ uint64_t repeats_most(const struct repeats *r, uint64_t from, uint64_t to)
 
 static double sum_before(const struct repeats *r, uint64_t rank)
 {
-    float w[REPEAT_CELL];
-    double sum =
-        (double)r->whole[rank / REPEAT_CELL] + (double)r->part[rank / REPEAT_CELL] / 4294967296.0;
+    float w[REPEAT_CELL] = {0};
+    double sum = (double)r->whole[rank / REPEAT_CELL] +
+                 (double)r->part[rank / REPEAT_CELL] / (double)ONE_PART;
     if (rank % REPEAT_CELL)
         cell_read(r, rank / REPEAT_CELL, w);
     for (uint64_t i = 0; i < rank % REPEAT_CELL; i++)

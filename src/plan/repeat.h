@@ -18,9 +18,9 @@ struct repeats { /* of a plan; immutable once made */
     uint64_t n;       /* samples */
     uint64_t rows;    /* of every epoch: the sum of the weights, rounded down */
     uint64_t *whole;  /* before each cell: sum of whole parts … */
-    uint64_t *part;   /* … and of fractions, in 2^-32; one more entry for the end */
+    uint64_t *part;   /* … and of fractions, in 2^-31; one more entry for the end */
     uint64_t total;   /* of the fractions */
-    uint64_t parts;   /* rows that fractions give: ⌊total ÷ 2^32⌋ */
+    uint64_t parts;   /* rows that fractions give: ⌊total ÷ 2^31⌋ */
     uint64_t hash;    /* of the samples' weights */
     double sum, seen; /* of the weights; samples of weight above 0 */
 };

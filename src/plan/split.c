@@ -2,12 +2,12 @@
  *
  * Runs are cut at block borders so that a block is read by one of them only; where that would take
  * more than half of a run (few, large blocks) the cut is made at the fraction itself. A gap is taken
- * from the end of the earlier run, which is usually the longer one. With all boxes of an array
- * lying in [id + from, id + to), two runs share no row of it if and only if to - from - 1 ids lie
- * between them (runs longer than that window); the gap is the largest of these over the arrays. */
+ * from the end of the earlier run, which is usually the longer one: as many positions as have boxes
+ * that meet one behind the cut (meet.h). */
 #include "plan/split.h"
 
 #include "base/mem.h"
+#include "plan/meet.h"
 #include "plan/reach.h"
 #include "plan/tile.h"
 #include <stdlib.h>
@@ -141,7 +141,8 @@ struct cutter {
     struct anchor anchor;
     struct tiles tiles;
     int axis;
-    int64_t first, last, gap;
+    int64_t first, last, gap; /* gap: -1, as `meet` says */
+    struct meet meet;
     const double *fractions;
     int n;
 };
@@ -158,6 +159,7 @@ static int cutter_open(struct cutter *c, const struct plan_array *arrays,
 
 static void cutter_close(struct cutter *c)
 {
+    meet_dispose(&c->meet);
     tiles_dispose(&c->tiles);
     parts_free(c->parts, c->n_parts);
 }
@@ -194,48 +196,27 @@ int split_block_rows(const struct plan_array *arrays, const struct plan_part *se
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* Positions between j and the first one behind it whose box y lies behind the box x of j. */
-static int64_t gap_at(const struct part_axis *x, const struct part_axis *y, uint64_t j, uint64_t n)
+/* So that what is asked of positions up to p is answered by the table at p. */
+static void rise(struct meet *m)
 {
-    int64_t start, end;
-    if (!reach_start(x, j, &end))
-        return 0;
-    end += reach_span(x);
-    for (uint64_t k = j + 1; k < n; k++)
-        if (reach_start(y, k, &start) && start >= end)
-            return (int64_t)(k - j) - 1;
-    return (int64_t)(n - j) - 1;
+    for (int64_t p = 1; m->high && p < m->n; p++)
+        m->high[p] = m->high[p] > m->high[p - 1] ? m->high[p] : m->high[p - 1];
 }
 
-static int64_t gap_of(const struct part_axis *x, const struct part_axis *y, uint64_t n)
+/* Positions to drop before `end` so that no box before them meets one at or behind `end`. */
+static int64_t gap_before(const struct cutter *c, int64_t end)
 {
-    int64_t most = 0;
-    if (!x->table && !y->table) {
-        int64_t reach = x->start + reach_span(x) - y->start;
-        int64_t gap = reach_ceil(reach * y->div, y->mul) - 1 + (y->div != 1);
-        return gap > 0 ? gap : 0;
+    int64_t low = c->first, high = end;
+    if (c->gap >= 0 || !c->meet.high)
+        return c->gap >= 0 ? c->gap : c->meet.radius;
+    while (low < high) {
+        int64_t mid = low + (high - low) / 2;
+        if (meet_high(&c->meet, mid) < end)
+            low = mid + 1;
+        else
+            high = mid;
     }
-    for (uint64_t j = 0; j < n; j++) {
-        int64_t gap = gap_at(x, y, j, n);
-        most = gap > most ? gap : most;
-    }
-    return most;
-}
-
-/* The fewest positions between two runs whose boxes share no row of any array. */
-static int64_t window_gap(const struct cutter *c, const struct plan_part *sels)
-{
-    int64_t most = 0;
-    for (int i = 0; i < c->n_parts; i++)
-        for (int j = 0; j < c->n_parts; j++)
-            for (int d = 0; d < c->parts[i].ndim && sels[i].array == sels[j].array; d++) {
-                const struct part_axis *x = &c->parts[i].dim[d], *y = &c->parts[j].dim[d];
-                if (x->axis != c->axis || y->axis != c->axis)
-                    continue;
-                int64_t gap = gap_of(x, y, c->space.axis[c->axis].n);
-                most = gap > most ? gap : most;
-            }
-    return most;
+    return end - low;
 }
 
 /* The block border nearest `id`; the lower of two. */
@@ -267,26 +248,27 @@ static int64_t cut_place(const struct cutter *c, int i, int64_t at)
     int64_t exact = exact_end(c, i);
     if (exact == c->last)
         return c->last;
-    int64_t place = border_near(c, exact), gap = i + 1 < c->n ? c->gap : 0;
+    int64_t place = border_near(c, exact), gap = i + 1 < c->n ? gap_before(c, place) : 0;
     int64_t next = i + 1 < c->n ? exact_end(c, i + 1) : c->last, moved = llabs(place - exact);
     bool near = 2 * moved <= exact - at && 2 * moved <= next - exact;
-    return near && place - gap > at && place < next - (i + 2 < c->n ? c->gap : 0) ? place : exact;
+    return near && place - gap > at && place < next - (i + 2 < c->n ? gap_before(c, next) : 0)
+               ? place
+               : exact;
 }
 
 static int cut_all(const struct cutter *c, int64_t *from, int64_t *to, struct hr_error *e)
 {
     int64_t at = c->first;
     for (int i = 0; i < c->n; i++) {
-        int64_t end = cut_place(c, i, at);
+        int64_t end = cut_place(c, i, at), gap = i + 1 < c->n ? gap_before(c, end) : 0;
         from[i] = at;
-        to[i] = i + 1 < c->n ? end - c->gap : end;
+        to[i] = end - gap;
         at = end;
         if (to[i] <= from[i])
             return error_set(e, HR_EINVAL,
                              "split: fraction %d (%g) of %lld samples has none left after a gap of "
                              "%lld; give it a larger fraction, or a smaller gap=",
-                             i, c->fractions[i], (long long)(c->last - c->first),
-                             (long long)(i + 1 < c->n ? c->gap : 0));
+                             i, c->fractions[i], (long long)(c->last - c->first), (long long)gap);
     }
     return 0;
 }
@@ -332,9 +314,13 @@ int split_fractions(const struct plan_array *arrays, const struct plan_part *sel
         c.axis = axis;
         c.first = (int64_t)axes[axis].first;
         c.last = (int64_t)axes[axis].last;
-        c.gap = gap < 0 ? window_gap(&c, sels) : gap;
+        c.gap = gap;
         c.fractions = fractions;
         c.n = n;
+        rc = gap < 0 ? meet_find(arrays, sels, n_parts, -1, axis, &axes[axis], &c.meet, e) : 0;
+    }
+    if (!rc) {
+        rise(&c.meet);
         rc = cut_all(&c, from, to, e);
     }
     cutter_close(&c);

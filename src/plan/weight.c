@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include <string.h>
 
+#define RUN    1024 /* weights that are looked at together */
 #define PLACES 1024 /* of the table of weights seen: a power of two, well above WEIGHT_PALETTE */
 
 struct palette {
@@ -19,7 +20,7 @@ static int weight_check(double v, const char *what, uint64_t at, struct hr_error
         return 0;
     if (v >= 0 && v <= 1e300)
         return error_set(e, HR_EINVAL,
-                         "weights: %s %llu has %g, and at most 2^31 is possible: a weight is how "
+                         "weights: %s %llu has %g, and at most 2^30 is possible: a weight is how "
                          "often a sample appears in an epoch",
                          what, (unsigned long long)at, v);
     return error_set(e, HR_EINVAL,
@@ -48,10 +49,10 @@ static int palette_code(struct palette *p, float v)
 static int codes_fill(struct weights *w, const double *values, struct hr_error *e)
 {
     struct palette p = {.w = w};
-    double last = -1;
+    double last = 0;
     int code = 0;
     for (uint64_t i = 0; i < w->n; i++) {
-        if (values[i] != last) {
+        if (!i || values[i] != last) {
             TRY(weight_check(values[i], "position", i, e));
             last = values[i];
             if ((code = palette_code(&p, last == 0 ? 0.0f : (float)last)) < 0)
@@ -68,9 +69,15 @@ static int values_fill(struct weights *w, const double *values, struct hr_error 
     w->codes = NULL;
     if (!(w->values = mem_alloc((size_t)w->n * sizeof *w->values)))
         return error_nomem(e, w->n * sizeof *w->values, "the weights");
-    for (uint64_t i = 0; i < w->n; i++) {
-        TRY(weight_check(values[i], "position", i, e));
-        w->values[i] = values[i] == 0 ? 0.0f : (float)values[i];
+    for (uint64_t from = 0; from < w->n; from += RUN) {
+        uint64_t to = w->n - from < RUN ? w->n : from + RUN;
+        bool fine = true;
+        for (uint64_t i = from; i < to; i++) {
+            fine &= values[i] >= 0 && values[i] <= WEIGHT_MOST;
+            w->values[i] = (float)values[i] + 0.0f; /* -0 is 0 */
+        }
+        for (uint64_t i = from; i < to && !fine; i++)
+            TRY(weight_check(values[i], "position", i, e));
     }
     return 0;
 }

@@ -5,10 +5,11 @@
 #ifndef PLAN_WEIGHT_H
 #define PLAN_WEIGHT_H
 #include <stdint.h>
+#include <string.h>
 #include "base/error.h"
 
 #define WEIGHT_PALETTE 256
-#define WEIGHT_MOST    2147483648.0 /* appearances in an epoch */
+#define WEIGHT_MOST    1073741824.0 /* appearances in an epoch */
 
 struct weights {
     int refs; /* atomic */
@@ -29,6 +30,16 @@ uint64_t weights_bytes(const struct weights *w);
 static inline float weights_at(const struct weights *w, uint64_t id)
 {
     return w->codes ? w->palette[w->codes[id]] : w->values[id];
+}
+/* Of n ids from `first` on. */
+static inline void weights_run(const struct weights *w, uint64_t first, uint64_t n, float *out)
+{
+    if (!w->codes) {
+        memcpy(out, w->values + first, (size_t)n * sizeof *out);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = w->palette[w->codes[first + i]];
 }
 
 #endif

@@ -333,12 +333,15 @@ static void what_is_no_weight_is_refused(void)
     refused(values, 100, "the weights give 2 rows an epoch: a global batch of 4");
     values[7] = -1;
     refused(values, 100, "position 7 has -1");
+    values[0] = -1;
+    refused(values, 100, "position 0 has -1");
+    values[0] = 0;
     values[7] = NAN;
     refused(values, 100, "position 7 has nan");
     values[7] = INFINITY;
     refused(values, 100, "position 7 has inf");
     values[7] = 1e12;
-    refused(values, 100, "position 7 has 1e+12, and at most 2^31");
+    refused(values, 100, "position 7 has 1e+12, and at most 2^30");
 }
 
 static void classes_are_weights_too(void)

@@ -1,0 +1,93 @@
+"""A value for each sample, from a coordinate, a part of its dates, or an array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import near, refuse, refuse_type
+from headrace._coords import along_arrays, axes_text, find, find_axis
+from headrace._dates import PARTS, SEASONS
+from headrace._where import _as_array, _time_axis
+
+if TYPE_CHECKING:
+    from headrace._samples import Samples
+
+_ACCEPTED = (
+    "the name of a coordinate or of a part of its dates, or an array with a value for each position, is expected"
+)
+
+
+class Column:
+    """`values` along one axis (its number), or, where `axis` is None, one for each position of all axes."""
+
+    def __init__(self, name: str, values: Any, axis: int | None, samples: Samples) -> None:
+        self.name, self.values, self.axis = name, values, axis
+        self._lengths = [int(a["n"]) for a in samples.info["axes"]]
+
+    def at(self, ids: Any) -> Any:
+        """The values of sample ids, as numpy arrays both."""
+        import numpy as np
+
+        if self.axis is None or len(self._lengths) == 1:
+            return self.values[ids]
+        return self.values[np.unravel_index(ids, self._lengths)[self.axis]]
+
+    def flat(self) -> Any:
+        """One value for each id, all positions of all axes."""
+        import numpy as np
+
+        if self.axis is None or len(self._lengths) == 1:
+            return self.values
+        one = [n if a == self.axis else 1 for a, n in enumerate(self._lengths)]
+        return np.broadcast_to(self.values.reshape(one), self._lengths).reshape(-1)
+
+
+def column(samples: Samples, what: str, given: object) -> Column:
+    """`what`: the argument, for messages."""
+    if isinstance(given, str):
+        return _named(samples, what, given)
+    values = _as_array(given)
+    if values.dtype.kind == "O" and not values.ndim:
+        refuse_type(what, given, _ACCEPTED)
+    lengths, n = tuple(int(a["n"]) for a in samples.info["axes"]), int(samples.info["axis"])
+    if values.shape == lengths and values.ndim > 1:
+        values = values.reshape(-1)
+    if values.shape != (n,):
+        left = f" (as many as samples are left: {n} positions count)" if values.shape == (len(samples),) else ""
+        shapes = f"{n} values" + (f", or of shape {lengths}" if len(lengths) > 1 else "")
+        refuse(f"{what}: an array", values.shape, f"one value for each position of {axes_text(samples)}, {shapes}, "
+               f"is expected{left}")  # fmt: skip
+    return Column("values", values, None, samples)
+
+
+def _named(samples: Samples, what: str, name: str) -> Column:
+    coordinates, names = samples.coords, [a["name"] for a in samples.info["axes"]]
+    axes = [a["name"] for a in samples.info["axes"] if a["kind"] == "steps"]
+    if find(samples, name) is not None:
+        return Column(name, coordinates[name], names.index(find_axis(samples, name)), samples)
+    stem, _, which = name.rpartition(".")
+    if which in PARTS and axes:
+        stem = stem or _time_axis(coordinates, axes)
+        return Column(name, coordinates[f"{stem}.{which}"], names.index(find_axis(samples, stem)), samples)
+    hint = near(name, [*axes, *along_arrays(samples), *PARTS])
+    refuse(what, name, f"neither an array along {axes_text(samples)}, nor a part of its dates, has that name{hint}")
+
+
+def classes(values: Any) -> tuple[Any, Any]:
+    """The different values, ascending, and the number of each sample's among them (uint16). Seasons in their order."""
+    import numpy as np
+
+    if values.dtype.kind in "iu" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < 1 << 16:  # counted, not sorted
+            there = np.flatnonzero(np.bincount((values - low).astype(np.uint16, copy=False)))
+            number: Any = np.zeros(high - low + 1, np.uint16)
+            number[there] = np.arange(len(there))
+            return there + low, number[(values - low).astype(np.uint16, copy=False)]
+    different, codes = np.unique(values, return_inverse=True)
+    codes = codes.reshape(-1)
+    if values.dtype.kind == "U" and set(different.tolist()) <= set(SEASONS):
+        order = np.argsort([SEASONS.index(s) for s in different.tolist()])
+        number = np.argsort(order)
+        different, codes = different[order], number[codes]
+    return different, codes
