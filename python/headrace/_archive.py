@@ -66,14 +66,15 @@ class Archive:
         self._handle = handle
         self.url = url
         self._info: dict[str, Any] | None = None
-        self._origin: tuple[Any, dict[str, Any]] | None = None  # what open() was given
+        self._origin: tuple[Any, ...] | None = None  # what open() was given …
+        self._again: Any = open  # … or another function that makes it
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._origin is None:
             from headrace._errors import UnsupportedError
 
             raise UnsupportedError("pickle: this archive was not opened by hr.open: nothing says how to open it again")
-        return open, self._origin
+        return self._again, self._origin
 
     @property
     def info(self) -> dict[str, Any]:

@@ -17,7 +17,8 @@ _AT_ONCE = 16  # archives being opened
 def concat(
     archives: Iterable[Archive | str | Any], along: str, storage_options: dict[str, Any] | None = None
 ) -> Archive:
-    """Archives one behind the other along a dimension, such as one store per year: an `Archive` like any other.
+    """Archives one behind the other along a dimension, such as one store per year: an `Archive` like any other, as in
+    ``hr.concat(["1990.zarr", "1991.zarr"], along="time")``.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def concat(
     Raises `InvalidError` where archives overlap, are out of order or differ; arrays that cannot be joined say so when
     they are used.
 
-    For example ``hr.concat(["1990.zarr", "1991.zarr"], along="time")``.
+    >>> hr.concat([archive], along="time")  # doctest: +SKIP
     """
     name = text("along", along, "the name of a dimension is expected")
     if isinstance(archives, (str, bytes, Archive)) or not hasattr(archives, "__iter__"):
@@ -43,7 +44,9 @@ def concat(
     if not members:
         refuse("archives", archives, "at least one archive is expected")
     handle = _headrace.concat([member._handle for member in members], name)
-    return Archive(handle, f"{_listed([member.url for member in members])} along {name}")
+    whole = Archive(handle, f"{_listed([member.url for member in members])} along {name}")
+    whole._again, whole._origin = concat, (members, name)
+    return whole
 
 
 def combine(archives: Mapping[str, Archive | str | Any], storage_options: dict[str, Any] | None = None) -> Archive:
@@ -56,7 +59,7 @@ def combine(archives: Mapping[str, Archive | str | Any], storage_options: dict[s
     storage_options
         For those that are opened here.
 
-    For example ``hr.combine({"era5": "era5.zarr", "sst": "oisst.zarr"})``.
+    >>> hr.combine({"era5": archive})["era5/t2m"]  # doctest: +SKIP
     """
     given = mapping("archives", archives, "a dict of archives by name is expected")
     if not given:
@@ -64,7 +67,9 @@ def combine(archives: Mapping[str, Archive | str | Any], storage_options: dict[s
     names = [text("archives", name, "names of archives are texts") for name in given]
     members = _opened(list(given.values()), mapping("storage_options", storage_options, "a dict is expected"))
     handle = _headrace.combine([member._handle for member in members], names)
-    return Archive(handle, _listed([f"{name}: {member.url}" for name, member in zip(names, members)]))
+    whole = Archive(handle, _listed([f"{name}: {member.url}" for name, member in zip(names, members)]))
+    whole._again, whole._origin = combine, (dict(zip(names, members)),)
+    return whole
 
 
 def _listed(urls: list[str]) -> str:

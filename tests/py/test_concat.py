@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import pickle
 import shutil
 import threading
 from pathlib import Path
@@ -358,6 +359,13 @@ def test_combine(tmp_path: Path, years: list[str], climate: str) -> None:
         both["sst/sst"]
     with pytest.raises(hr.NotFoundError, match="t2m"):
         both["era5/t2n"]
+
+
+def test_pickling(years: list[str], climate: str) -> None:
+    both = hr.combine({"era5": hr.concat(years, along="time"), "z": climate})
+    again = pickle.loads(pickle.dumps(both))
+    np.testing.assert_array_equal(again["era5/t2m"][...], both["era5/t2m"][...])
+    assert again.arrays == both.arrays
 
 
 def test_errors_name_the_member(years: list[str]) -> None:
