@@ -285,6 +285,12 @@ HR_API int hr_view_scale(struct hr_samples *s, const char *view, const char *dim
                          int64_t scale_of, struct hr_error *e);
 HR_API int hr_view_window(struct hr_samples *s, const char *view, const char *dim, int64_t n,
                           struct hr_error *e);
+/* The view's arrays are of another archive (hr_archive_combine), and `dim` of them is found by the values of its coordinate:
+ * `tolerance` NULL: those equal to the coordinate of sample axis `axis` (NULL: the one called `dim`); else the nearest at most
+ * so far off ("3h"; a number). Positions without a counterpart are no samples (left 0), or NaN in the view (left 1). Before
+ * steps, which count in the array's own positions. Resolved when the samples are first used. */
+HR_API int hr_view_join(struct hr_samples *s, const char *view, const char *dim, const char *axis,
+                        int left, const char *tolerance, struct hr_error *e);
 /* By coordinate: the step `duration` ("6h", "-1D", "30min", or a plain number in the coordinate's unit) *before* the
  * sample. Uniform spacing is checked. */
 HR_API int hr_view_lag(struct hr_samples *s, const char *view, const char *dim,

@@ -58,6 +58,16 @@ PyObject *ext_samples_pad(PyObject *self, PyObject *args)
     return done(self, hr_samples_pad(ext_samples_of(self), dim, value, &e), &e);
 }
 
+PyObject *ext_view_join(PyObject *self, PyObject *args)
+{
+    const char *view, *dim, *axis, *tolerance;
+    int left;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "sszpz:join", &view, &dim, &axis, &left, &tolerance))
+        return NULL;
+    return done(self, hr_view_join(ext_samples_of(self), view, dim, axis, left, tolerance, &e), &e);
+}
+
 PyObject *ext_view_scale(PyObject *self, PyObject *args)
 {
     const char *view, *dim;

@@ -81,6 +81,7 @@ PyObject *ext_samples_crop(PyObject *self, PyObject *args);
 PyObject *ext_samples_draws(PyObject *self, PyObject *args);
 PyObject *ext_samples_pad(PyObject *self, PyObject *args);
 PyObject *ext_view_scale(PyObject *self, PyObject *args);
+PyObject *ext_view_join(PyObject *self, PyObject *args);
 /* … in derive.c */
 PyObject *ext_samples_keep(PyObject *self, PyObject *args);
 PyObject *ext_samples_keep_labels(PyObject *self, PyObject *args);

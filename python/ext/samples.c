@@ -334,6 +334,7 @@ static PyMethodDef samples_methods[] = {
     {"crop", ext_samples_crop, METH_VARARGS, "crop(dim, size, parts)"},
     {"draws", ext_samples_draws, METH_VARARGS, "draws(name, n)"},
     {"pad", ext_samples_pad, METH_VARARGS, "pad(dim, value)"},
+    {"join", ext_view_join, METH_VARARGS, "join(view, dim, axis, left, tolerance)"},
     {"scale", ext_view_scale, METH_VARARGS, "scale(view, dim, scale, scale_of)"},
     {"keep", ext_samples_keep, METH_VARARGS,
      "keep(start, stop, step, dim=None) -> SamplesHandle; dim: None, the first axis"},

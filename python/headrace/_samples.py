@@ -38,7 +38,11 @@ def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samp
 def _add_view(handle: Any, name: str, view: View, archive: Archive, axes: dict[str, Any]) -> None:
     for array in view.arrays:
         text(name, array)
-    handle.view(name, view.arrays, view.stack, view.constant)
+    joined = None if view.join is None else _joined(view, name, archive, axes)
+    elsewhere = joined is not None and not any(dim in axes for dim in archive[view.arrays[0]].dims)
+    handle.view(name, view.arrays, view.stack, view.constant or elsewhere)
+    if joined is not None and view.join is not None:
+        handle.join(name, *joined, view.join.left, view.join.tolerance)
     if view.scale is not None:
         for dim, scale in _scales(view, archive, axes).items():
             handle.scale(name, dim, scale.numerator, scale.denominator)
@@ -54,6 +58,18 @@ def _add_view(handle: Any, name: str, view: View, archive: Archive, axes: dict[s
         handle.decode(name, False)
     if view.transform:
         view.transform.apply(handle, name)
+
+
+def _joined(view: View, name: str, archive: Archive, axes: dict[str, Any]) -> tuple[str, str | None]:
+    """The dimension that is joined, and the sample axis it is laid on."""
+    join: Any = view.join
+    dims = [str(dim) for dim in archive[view.arrays[0]].dims if dim in axes]
+    if join.dim is not None:
+        return join.dim, join.axis
+    if len(dims) != 1:
+        there = f"sample axes there are {', '.join(dims)}" if dims else f"it has none of {', '.join(axes)}"
+        refuse(f"view {name}: on", None, f"the dimension that is joined is expected: of the {there}")
+    return dims[0], None
 
 
 def _scales(view: View, archive: Archive, axes: dict[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class lag:
 class View:
     """Made by `view`. Immutable."""
 
-    __slots__ = ("arrays", "constant", "decode", "dims", "dtype", "isel", "scale", "sel", "stack", "transform")
+    __slots__ = ("arrays", "constant", "decode", "dims", "dtype", "isel", "join", "scale", "sel", "stack", "transform")
 
     def __init__(
         self,
@@ -91,6 +91,7 @@ class View:
         transform: Transform | None = None,
         constant: bool = False,
         scale: object = None,
+        join: Join | None = None,
     ) -> None:
         self.arrays = arrays
         self.stack = stack
@@ -101,6 +102,7 @@ class View:
         self.transform = transform
         self.constant = constant
         self.scale = scale
+        self.join = join
 
     def __repr__(self) -> str:
         words = [repr(a) for a in self.arrays]
@@ -113,6 +115,8 @@ class View:
             words.append("constant=True")
         if self.scale is not None:
             words.append(f"scale={self.scale!r}")
+        if self.join is not None:
+            words += self.join.words
         if self.dtype is not None:
             words.append(f"dtype={self.dtype!r}")
         if not self.decode:
@@ -129,6 +133,9 @@ def view(
     isel: dict[str, object] | None = None,
     constant: bool = False,
     scale: object = None,
+    join: str | None = None,
+    tolerance: str | float | None = None,
+    on: str | dict[str, str] | None = None,
     dtype: object = None,
     decode: bool = True,
     affine: tuple[float, float] | None = None,
@@ -162,6 +169,11 @@ def view(
         The arrays are that much coarser along the sample axes: 2 for a label at half the resolution, 24 for daily
         fields beside hourly ones, 0.5 for a finer one. A number is for the axes of patches and crops, or, without any,
         for all; a dict is by dimension. Views of one sample show the same region.
+    join, tolerance, on
+        Arrays of another archive of `combine`, laid on the sample axis by the values of its coordinate: "inner" drops
+        samples without a counterpart, "left" gives them NaN. Equal values, or with `tolerance` the nearest at most so
+        far off: a duration ("3h") or a number. `on` names the dimension, where there are several, or where the sample
+        axis is called otherwise: ``on={"valid_time": "time"}``. Times of other calendars and steps are found by date.
     dtype
         Type of the tensor; default: the array's, after decoding.
     decode
@@ -218,7 +230,43 @@ def view(
         steps_of_values,
         flag("view: constant", constant),
         _scale(scale),
+        _join(join, tolerance, on),
     )
+
+
+class Join:
+    """How a view of another archive is laid on a sample axis."""
+
+    __slots__ = ("axis", "dim", "left", "tolerance", "words")
+
+    def __init__(self, how: str, tolerance: str | None, dim: str | None, axis: str | None, words: list[str]) -> None:
+        self.left = how == "left"
+        self.tolerance, self.dim, self.axis, self.words = tolerance, dim, axis, words
+
+
+def _join(how: object, tolerance: object, on: object) -> Join | None:
+    if how is None:
+        for name, value in (("tolerance", tolerance), ("on", on)):
+            if value is not None:
+                refuse(f"view: {name}", value, 'it belongs to join="inner" or "left"')
+        return None
+    if how not in ("inner", "left"):
+        refuse("view: join", how, '"inner" or "left" is expected')
+    words = [f"join={how!r}"]
+    words += [f"tolerance={tolerance!r}"] if tolerance is not None else []
+    words += [f"on={on!r}"] if on is not None else []
+    if tolerance is not None and not isinstance(tolerance, str):
+        tolerance = str(real("view: tolerance", tolerance, "a duration such as '3h', or a number, is expected"))
+    dim: Any = on
+    axis = None
+    if isinstance(on, dict):
+        if len(on) != 1:
+            refuse("view: on", on, 'one dimension and the sample axis it is laid on, such as {"valid_time": "time"}')
+        dim, axis = next(iter(on.items()))
+        text("view: on", axis)
+    if dim is not None:
+        text("view: on", dim)
+    return Join(how, tolerance, dim, axis, words)
 
 
 _SCALES = 1 << 20

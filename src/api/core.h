@@ -14,14 +14,19 @@
 
 #define NO_AXIS (-1)
 
+enum view_join { JOIN_NOT, JOIN_INNER, JOIN_LEFT };
+
 struct dim_spec {
     bool set, keep; /* keep: the dimension stays in the tensor */
     enum plan_sel kind;
     int64_t start, count, step;
     const int64_t *list;
     int axis; /* the sample axis it follows, or NO_AXIS */
-    int64_t scale,
-        scale_of; /* scale / scale_of positions of the axis' grid are one of this array's; 0: 1 */
+    /* scale / scale_of positions of the axis' grid are one of this array's; 0: 1 */
+    int64_t scale, scale_of;
+    enum view_join join; /* how a position of the axis is found in the array, if not by number … */
+    const char *tolerance; /* … and how far off its value may be; NULL: not at all */
+    const int64_t *table;  /* where each position is, once the samples are frozen */
 };
 struct view_spec {
     const char *name, *stack;
@@ -55,6 +60,7 @@ struct core {
     int n_arrays, n_parts;
     int64_t ids;                    /* positions of the product of all axes */
     struct span all[PLAN_MAX_AXES]; /* whose boxes lie inside */
+    struct bitmap *joined;          /* of these those that inner joins have; NULL: all of them */
 };
 
 struct hr_samples {

@@ -1,5 +1,6 @@
 /* Freezing: arrays become plan_arrays, views become parts, and the ids whose boxes leave an array are excluded. */
-#include "api/core.h"
+#include "api/ids.h"
+#include "api/join.h"
 #include "format/members.h"
 #include "base/mem.h"
 #include "plan/split.h"
@@ -138,8 +139,8 @@ static int wrong_length(const struct axis_spec *a, const struct dim_spec *d, con
     if (!d->scale)
         return error_set(
             e, HR_EINVAL,
-            "dimension %s is %lld long in %s but %lld in %s: samples need one common axis (or say "
-            "the scale= at which they fit)",
+            "dimension %s is %lld long in %s but %lld in %s: samples need one common axis (or the "
+            "scale= at which they fit, or a join= by value)",
             a->name, (long long)a->length, a->array->path, (long long)length, x->path);
     return error_set(e, HR_EINVAL,
                      "dimension %s is %lld long in %s; at scale %lld/%lld of %lld in %s, %lld are "
@@ -168,7 +169,7 @@ static int find_length(struct core *c, struct view_spec *v, int d, const struct 
 {
     struct axis_spec *a = &c->axes[v->dim[d].axis];
     (void)e;
-    if (!a->array && scale_above(&v->dim[d]) == scale_below(&v->dim[d])) {
+    if (!a->array && !v->dim[d].join && scale_above(&v->dim[d]) == scale_below(&v->dim[d])) {
         a->array = x;
         a->length = (int64_t)x->shape[d];
     }
@@ -180,7 +181,9 @@ static int check_length(struct core *c, struct view_spec *v, int d, const struct
 {
     const struct axis_spec *a = &c->axes[v->dim[d].axis];
     int64_t length = (int64_t)x->shape[d];
-    return fits_axis(a, &v->dim[d], length) ? 0 : wrong_length(a, &v->dim[d], x, length, e);
+    return v->dim[d].join || fits_axis(a, &v->dim[d], length)
+               ? 0
+               : wrong_length(a, &v->dim[d], x, length, e);
 }
 
 /* Boxes of a coarser array show the same region: what begins or ends between its positions would show another. */
@@ -241,6 +244,32 @@ static int check_pad(struct core *c, struct view_spec *v, int d, const struct ar
     return 0;
 }
 
+/* Where each position of the axis stands in an array that is joined. */
+static int find_table(struct core *c, struct view_spec *v, int d, const struct array *x,
+                      struct hr_error *e)
+{
+    const struct axis_spec *a = &c->axes[v->dim[d].axis];
+    struct coordinate left, right;
+    int64_t *table = NULL;
+    if (!v->dim[d].join || x != v->arrays[0])
+        return 0;
+    TRY(coordinate_read(c->archive, a->array, a->name, a->length, &left, e));
+    int rc = coordinate_read(c->archive, x, v->dims[d], (int64_t)x->shape[d], &right, e);
+    if (!rc) {
+        rc = join_table(&left, &right, v->dim[d].tolerance, &table, e);
+        coordinate_dispose(&right);
+    }
+    coordinate_dispose(&left);
+    if (rc < 0)
+        return error_context(e, rc, "view %s", v->name);
+    int64_t *kept = arena_array(&c->arena, (size_t)a->length, sizeof *kept);
+    if (kept)
+        memcpy(kept, table, (size_t)a->length * sizeof *kept);
+    mem_free(table);
+    v->dim[d].table = kept;
+    return kept ? 0 : error_nomem(e, (uint64_t)a->length * sizeof *kept, "a join");
+}
+
 /* A window that no sample can have, said by the view's name. */
 static int check_window(struct core *c, struct view_spec *v, int d, const struct array *x,
                         struct hr_error *e)
@@ -275,6 +304,7 @@ static int settle_axes(struct core *c, struct hr_error *e)
     TRY(for_each_dim(c, check_length, e));
     TRY(for_each_dim(c, check_scale, e));
     TRY(for_each_dim(c, check_pad, e));
+    TRY(for_each_dim(c, find_table, e));
     return for_each_dim(c, check_window, e);
 }
 
@@ -296,6 +326,11 @@ static int freeze_dim(struct core *c, const struct view_spec *v, const struct ar
         return 0;
     const struct axis_spec *a = &c->axes[spec->axis];
     axis_dim(a, spec->axis, scale_above(spec), scale_below(spec), out);
+    if (spec->join) {
+        out->table = spec->table;
+        out->edge = spec->join == JOIN_LEFT ? EDGE_PAD : EDGE_VALID;
+        return 0;
+    }
     return axis_table(a, scale_above(spec), scale_below(spec), &c->arena, out, e);
 }
 
@@ -320,6 +355,23 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
     return 0;
 }
 
+/* What inner joins have no counterpart for, in between. */
+static int drop_holes(struct core *c, const struct plan_axis *axes, struct hr_error *e)
+{
+    uint64_t holes = 0;
+    TRY(split_holes(c->arrays, c->parts, c->n_parts, axes, c->n_axes, NULL, &holes, e));
+    if (!holes)
+        return 0;
+    struct hr_samples box = {.core = c};
+    memcpy(box.box, c->all, sizeof box.box);
+    c->joined = arena_alloc(&c->arena, sizeof *c->joined);
+    if (!c->joined)
+        return error_nomem(e, sizeof *c->joined, "a join");
+    TRY(ids_bits(&box, c->joined, e));
+    TRY(split_holes(c->arrays, c->parts, c->n_parts, axes, c->n_axes, c->joined, &holes, e));
+    return bitmap_index(c->joined) < 0 ? error_nomem(e, c->joined->n / 64, "a join") : 0;
+}
+
 /* The positions whose boxes lie inside every array. */
 static int settle_ids(struct core *c, struct hr_error *e)
 {
@@ -329,7 +381,7 @@ static int settle_ids(struct core *c, struct hr_error *e)
     TRY(split_valid_ids(c->arrays, c->parts, c->n_parts, axes, c->n_axes, e));
     for (int a = 0; a < c->n_axes; a++)
         c->all[a] = (struct span){(int64_t)axes[a].first, (int64_t)axes[a].last};
-    return 0;
+    return drop_holes(c, axes, e);
 }
 
 static int freeze_locked(struct core *c, struct hr_error *e)
@@ -365,8 +417,11 @@ int samples_freeze(struct hr_samples *s, struct hr_error *e)
     struct core *c = s->core;
     pthread_mutex_lock(&c->lock);
     int rc = freeze_locked(c, e);
-    if (!rc && s->whole)
+    if (!rc && s->whole) {
         memcpy(s->box, c->all, sizeof s->box);
+        if (c->joined && !s->filter)
+            rc = ids_copy(c->joined, &s->filter, e);
+    }
     pthread_mutex_unlock(&c->lock);
     return rc;
 }

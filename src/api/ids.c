@@ -74,6 +74,23 @@ int ids_bits(const struct hr_samples *s, struct bitmap *out, struct hr_error *e)
     return 0;
 }
 
+int ids_copy(const struct bitmap *from, struct bitmap **out, struct hr_error *e)
+{
+    struct bitmap *b = mem_zalloc(sizeof *b);
+    if (!b || bitmap_init(b, from->n) < 0) {
+        mem_free(b);
+        return error_nomem(e, from->n / 8, "sample filter");
+    }
+    memcpy(b->words, from->words, words_of(from) * sizeof *b->words);
+    if (bitmap_index(b) < 0) {
+        bitmap_dispose(b);
+        mem_free(b);
+        return error_nomem(e, from->n / 64, "sample filter");
+    }
+    *out = b;
+    return 0;
+}
+
 int ids_open(const struct hr_samples *s, struct ids *out, struct hr_error *e)
 {
     struct span run = box_span(s);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/core.h"
+#include "api/ids.h"
 #include "api/loader.h"
 #include "base/mem.h"
 #include "batch/moments.h"
@@ -53,7 +53,9 @@ static void own_position(const struct core *c, struct view_spec *v)
                                .step = 1,
                                .axis = x->axis,
                                .scale = x->scale,
-                               .scale_of = x->scale_of};
+                               .scale_of = x->scale_of,
+                               .join = x->join,
+                               .tolerance = x->tolerance};
     }
 }
 
@@ -76,24 +78,6 @@ static int copy_view(struct core *to, const struct core *from, int number, struc
     return 0;
 }
 
-static int copy_filter(const struct bitmap *from, struct bitmap **out, struct hr_error *e)
-{
-    struct bitmap *b = mem_zalloc(sizeof *b);
-    *out = NULL;
-    if (!b || bitmap_init(b, from->n) < 0) {
-        mem_free(b);
-        return error_nomem(e, from->n / 8, "a set of samples");
-    }
-    memcpy(b->words, from->words, (from->n + 63) / 64 * sizeof *b->words);
-    if (bitmap_index(b) < 0) {
-        bitmap_dispose(b);
-        mem_free(b);
-        return error_nomem(e, from->n / 8, "a set of samples");
-    }
-    *out = b;
-    return 0;
-}
-
 static int pass_samples(struct hr_samples *s, const char *view, struct hr_samples **out,
                         struct hr_error *e)
 {
@@ -107,7 +91,7 @@ static int pass_samples(struct hr_samples *s, const char *view, struct hr_sample
     if (rc >= 0)
         rc = samples_freeze(all, e);
     if (rc >= 0 && s->filter)
-        rc = copy_filter(s->filter, &filter, e);
+        rc = ids_copy(s->filter, &filter, e);
     if (rc >= 0 && !(*out = samples_derive(all->core, s->box, filter, false))) {
         bitmap_dispose(filter);
         mem_free(filter);

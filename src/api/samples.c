@@ -16,6 +16,8 @@ void core_unref(struct core *c)
         return;
     core_unref(c->base);
     hr_archive_unref(c->archive);
+    if (c->joined)
+        bitmap_dispose(c->joined);
     mem_free(c->views);
     arena_dispose(&c->arena);
     pthread_mutex_destroy(&c->lock);

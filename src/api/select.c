@@ -27,6 +27,26 @@ static int check_role(const struct core *c, const struct view_spec *v, int d, bo
     return 0;
 }
 
+static int dim_named(struct core *c, const struct view_spec *v, const char *dim, struct hr_error *e)
+{
+    const struct array *x = v->arrays[0];
+    char all[200];
+    int found = -1;
+    for (int i = 0; i < x->ndim; i++) {
+        if (!strcmp(v->dims[i], dim)) {
+            if (found >= 0)
+                return error_set(e, HR_EUNSUPPORTED,
+                                 "array %s has dimension %s twice: it cannot be selected by name",
+                                 x->path, dim);
+            found = i;
+        }
+    }
+    if (found < 0)
+        return error_set(e, HR_ENOENT, "array %s of view %s has no dimension %s (it has %s)",
+                         x->path, v->name, dim, core_dims_text(c, x, dim, all, sizeof all));
+    return found;
+}
+
 /* Finds the view and the dimension for a selection; under the lock. */
 static int view_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
                     struct view_spec **v, int *d, struct hr_error *e)
@@ -39,21 +59,8 @@ static int view_dim(struct hr_samples *s, const char *view, const char *dim, boo
             *v = c->views[i];
     if (!*v)
         return error_set(e, HR_ENOENT, "there is no view named %s", view);
-    const struct array *x = (*v)->arrays[0];
-    char all[200];
-    int found = -1;
-    for (int i = 0; i < x->ndim; i++) {
-        if (!strcmp((*v)->dims[i], dim)) {
-            if (found >= 0)
-                return error_set(e, HR_EUNSUPPORTED,
-                                 "array %s has dimension %s twice: it cannot be selected by name",
-                                 x->path, dim);
-            found = i;
-        }
-    }
-    if (found < 0)
-        return error_set(e, HR_ENOENT, "array %s of view %s has no dimension %s (it has %s)",
-                         x->path, view, dim, core_dims_text(c, x, dim, all, sizeof all));
+    int found = dim_named(c, *v, dim, e);
+    TRY(found);
     TRY(check_role(c, *v, found, on_axis, e));
     if ((*v)->dim[found].set)
         return error_set(e, HR_EINVAL, "view %s selects twice on dimension %s", view, dim);
@@ -73,6 +80,8 @@ static int set_dim(struct hr_samples *s, const char *view, const char *dim, bool
         spec.axis = on_axis ? v->dim[d].axis : NO_AXIS;
         spec.scale = v->dim[d].scale;
         spec.scale_of = v->dim[d].scale_of;
+        spec.join = v->dim[d].join;
+        spec.tolerance = v->dim[d].tolerance;
         v->dim[d] = spec;
     }
     pthread_mutex_unlock(&s->core->lock);
@@ -131,6 +140,45 @@ int hr_view_scale(struct hr_samples *s, const char *view, const char *dim, int64
         v->dim[d].scale_of = scale_of;
     }
     pthread_mutex_unlock(&s->core->lock);
+    return rc;
+}
+
+/* A constant's dimension becomes one that follows the axis: names may differ between archives. */
+static int join_dim(struct hr_samples *s, const char *view, const char *dim, const char *axis,
+                    enum view_join how, const char *tolerance, struct hr_error *e)
+{
+    struct core *c = s->core;
+    TRY(core_building(s, e));
+    int number = core_view_named(s, view, e);
+    TRY(number);
+    struct view_spec *v = c->views[number];
+    int a = core_axis_number(c, axis, e), d = a < 0 ? a : dim_named(c, v, dim, e);
+    TRY(d);
+    if (c->axes[a].kind != AXIS_STEPS)
+        return error_set(e, HR_EINVAL,
+                         "view %s: samples along %s are boxes, which have no value to join by",
+                         view, axis);
+    if (v->dim[d].set || v->dim[d].scale || (v->dim[d].axis != NO_AXIS && v->dim[d].axis != a))
+        return error_set(e, HR_EINVAL,
+                         "view %s: dimension %s is joined before anything is selected there, and "
+                         "without a scale",
+                         view, dim);
+    v->constant = false;
+    v->dim[d] = (struct dim_spec){
+        .kind = SEL_SAMPLE, .count = 1, .step = 1, .axis = a, .join = how, .tolerance = tolerance};
+    return 0;
+}
+
+int hr_view_join(struct hr_samples *s, const char *view, const char *dim, const char *axis,
+                 int left, const char *tolerance, struct hr_error *e)
+{
+    struct core *c = s->core;
+    pthread_mutex_lock(&c->lock);
+    const char *kept = tolerance ? arena_strdup(&c->arena, tolerance) : NULL;
+    int rc = tolerance && !kept ? error_nomem(e, strlen(tolerance), "a tolerance")
+                                : join_dim(s, view, dim, axis ? axis : dim,
+                                           left ? JOIN_LEFT : JOIN_INNER, kept, e);
+    pthread_mutex_unlock(&c->lock);
     return rc;
 }
 

@@ -4,6 +4,7 @@
  * Here the packing of an array (format/cf.h) meets the type of the tensor: the chosen conversion,
  * and what an absent chunk becomes under `missing=`, are settled before anything is read, so that a
  * loader that opens cannot fail on types. */
+#include <math.h>
 #include <string.h>
 
 #include "api/archive.h"
@@ -51,13 +52,19 @@ static const void *stored_fill(const struct array *x, const struct transform *t,
     return t && t->tables && !nan ? x->fill : NULL;
 }
 
-/* The constant outside the array, of the first axis that has one. */
+/* The constant outside the array: what the axis says, or where a join has no counterpart no value; NULL: nothing said. */
 static const double *pad_value(const struct samples_plan *s, const struct plan_part *part)
 {
+    static const double none = NAN;
     const struct core *c = s->samples->core;
+    const struct view_transform *t = &c->views[part->view]->transform;
     for (int d = 0; d < s->arrays[part->array].ndim; d++) {
         const struct plan_dim *x = &part->dim[d];
-        if (x->kind == SEL_SAMPLE && x->edge == EDGE_PAD && c->axes[x->axis].padded)
+        if (x->kind != SEL_SAMPLE || x->edge != EDGE_PAD)
+            continue;
+        if (x->table)
+            return t->fills ? &t->fill : &none;
+        if (c->axes[x->axis].padded)
             return &c->axes[x->axis].value;
     }
     return NULL;
@@ -81,7 +88,12 @@ static int wire_pad(struct wiring *w, int p, struct scatter_part *out, struct hr
         number_store_f64(t->dtype, false, value, 1, item);
         number_load_f64(t->dtype, false, item, 1, &back);
     }
-    if (!number || (t->dtype < HR_F16 && back != *value))
+    if (!number || (t->dtype < HR_F16 && back != *value && isnan(*value)))
+        return error_set(e, HR_EINVAL,
+                         "view %s: where join=\"left\" has no counterpart it has no value, and %s "
+                         "knows none: give it a float dtype, or join=\"inner\"",
+                         t->name, hr_dtype_name(t->dtype));
+    if (t->dtype < HR_F16 && back != *value)
         return error_set(e, HR_EINVAL,
                          "view %s: %g, the value outside the array, does not exist in %s", t->name,
                          *value, hr_dtype_name(t->dtype));

@@ -66,6 +66,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     ensemble(folder / "ensemble.zarr")
     cells(folder / "cells.zarr")
+    noons = zarr.create_group(folder / "sst.zarr", zarr_format=3)
+    put(noons, "sst", np.arange(20, dtype="f4").reshape(20, 1), (5, 1), "time", "x")
+    put(noons, "time", np.arange(20), (20,), "time", units="days since 1990-01-01 12:00")
     root = zarr.create_group(folder / "era5.zarr", zarr_format=3)
     sizes = {"time": 96, "level": 2, "latitude": 181, "longitude": 360, "lat": 13, "lon": 24}
     shapes: dict[str, tuple[str, ...]] = {n: ("time", "latitude", "longitude") for n in ("t2m", "u10", "v10")}
