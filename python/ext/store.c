@@ -136,9 +136,11 @@ static PyObject *store_take(PyObject *self, PyObject *unused)
             Py_DECREF(list);
             Py_RETURN_NONE;
         }
-        for (int i = 0; i < n && list; i++)
-            if (add_task(list, &tasks[i]) < 0)
-                Py_CLEAR(list);
+        for (int i = 0; i < n; i++)
+            if (add_task(list, &tasks[i]) < 0) { /* whoever waits for it must not wait for ever */
+                PyErr_Clear();
+                hr_store_fail(of(self)->store, tasks[i].id, HR_ENOMEM, 0, "no memory for a task");
+            }
     }
     return list;
 }
@@ -152,13 +154,16 @@ struct answer {
     Py_buffer data;
 };
 
-static int read_failure(PyObject *what, struct answer *a)
+static void read_failure(PyObject *what, struct answer *a)
 {
-    const char *why;
-    if (!PyArg_ParseTuple(what, "isp:failure", &a->code, &why, &a->retryable))
-        return -1;
+    const char *why = "";
+    if (!PyArg_ParseTuple(what, "isp:failure", &a->code, &why, &a->retryable)) {
+        PyErr_Clear(); /* as a store may return a tuple: an answer there must be */
+        a->code = HR_ESTORE;
+        a->retryable = 0;
+        why = "the store returned a tuple, which holds no bytes";
+    }
     PyOS_snprintf(a->why, sizeof a->why, "%s", why);
-    return 0;
 }
 
 /* What a store returned that is no bytes is its failure, not ours. */
@@ -174,8 +179,10 @@ static int read_answer(PyObject *pair, struct answer *a)
     a->code = 0;
     if (a->missing)
         return 0;
-    if (PyTuple_Check(what))
-        return read_failure(what, a);
+    if (PyTuple_Check(what)) {
+        read_failure(what, a);
+        return 0;
+    }
     if (PyObject_GetBuffer(what, &a->data, PyBUF_SIMPLE) == 0) {
         a->given = true;
         return 0;
@@ -204,19 +211,14 @@ static void give(struct hr_store *s, const struct answer *a)
 
 static int answer_some(PyObject *self, PyObject *list, Py_ssize_t first, Py_ssize_t n)
 {
-    struct answer *some = malloc((size_t)n * sizeof *some);
+    struct answer some[AT_ONCE];
     Py_ssize_t got = 0;
-    if (!some) {
-        PyErr_NoMemory();
-        return -1;
-    }
     while (got < n && read_answer(PyList_GetItem(list, first + got), &some[got]) == 0)
         got++;
     struct hr_store *s = of(self)->store;
     Py_BEGIN_ALLOW_THREADS for (Py_ssize_t i = 0; i < got; i++) give(s, &some[i]);
     Py_END_ALLOW_THREADS for (Py_ssize_t i = 0; i < got; i++) if (some[i].given)
         PyBuffer_Release(&some[i].data);
-    free(some);
     return got == n ? 0 : -1;
 }
 

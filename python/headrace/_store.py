@@ -61,7 +61,8 @@ def _concurrency(options: dict[str, Any] | None) -> int:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split()).encode("utf-8", "replace").decode()
+    line = " ".join(text.split()).encode("utf-8", "replace").decode()
+    return re.sub(r"[\0-\x1f\x7f]", "?", line)  # a NUL would end it
 
 
 class Bridge:
@@ -91,6 +92,9 @@ class Bridge:
             return self._handle.open()
         except BaseException:  # perhaps interrupted, before anything else would end the thread
             self._tell_to_end()
+            if self._thread.ident is None:  # there was none to be had
+                self._loop.close()
+                _live.pop(self, None)
             raise
 
     def _tell_to_end(self) -> None:
@@ -129,6 +133,7 @@ class Bridge:
             loop.remove_reader(self._handle.fileno())
             loop.run_until_complete(self._end())
         finally:
+            self._handle.close()  # a task of the store's may have thrown SystemExit out of the loop
             threads.shutdown(wait=False)
             loop.close()
             _live.pop(self, None)
@@ -142,7 +147,9 @@ class Bridge:
     async def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             await self.source.begin(loop)
-        except Exception as e:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as e:  # SystemExit would end the loop, and leave who waits waiting
             self.source = BrokenSource(e)
 
     async def _end(self) -> None:
@@ -219,8 +226,8 @@ class Bridge:
         code = _UNSUPPORTED if isinstance(e, NotImplementedError) else _STORE
         try:
             why = _line(f"{type(e).__name__}: {e}")
-        except Exception:  # its __str__ fails too
-            why = type(e).__name__
+        except BaseException:  # its __str__ fails too
+            why = _line(type(e).__name__)
         self._causes[f" {key} of ", why[:40]] = e
         while len(self._causes) > _CAUSES:
             del self._causes[next(iter(self._causes))]

@@ -32,6 +32,7 @@ struct driver_config {
     uint64_t index_bytes; /* bound of the cache of shard indexes; part of engine.tables */
     bool mask;            /* chunks that cannot be had: mask their rows instead of failing */
     bool missing_is_error;
+    uint64_t explain_ns; /* without a batch for so long, a line says what is waited for */
     void (*log)(int level, const char *text); /* any thread */
     /* After the last use of arrays and parts; on any thread, perhaps a worker. */
     void (*release)(void *arg);
@@ -52,6 +53,9 @@ const struct engine_facts *driver_facts(const struct driver *d);
  * ends. */
 struct pool *driver_pool(struct driver *d);
 void driver_pass_on(struct driver *d);
+
+/* The same arrays go on: of what the driver before has warned this one does not warn again. */
+void driver_succeed(struct driver *d, const struct driver *before);
 
 /* Give up what is under way and go on at this step. Batches finished but not taken are dropped.
  * Does not wait. */

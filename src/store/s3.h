@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "store/anonymous.h"
+#include "store/clock.h"
 #include "store/cred.h"
 #include "store/remote.h"
 #include "store/s3_options.h"
@@ -38,8 +39,7 @@ struct s3_store {
     struct {
         _Atomic(struct s3_at *) at;
         _Atomic int search;        /* enum s3_search */
-        _Atomic uint32_t clocks;   /* how often the clock was corrected */
-        _Atomic int64_t clock_off; /* seconds the server is ahead of this machine */
+        struct server_clock clock;
         struct anonymous anonymous;
         pthread_mutex_t lock; /* of replacing `at` */
     } shared;
