@@ -128,12 +128,15 @@ class Bridge:
         self._begun = loop.create_task(self._begin(loop))
         loop.add_reader(self._handle.fileno(), self._take)
         try:
-            loop.run_forever()
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):
+                pass  # of a task that the store has made: whoever reads hears that the store is closed
             self._handle.close()
             loop.remove_reader(self._handle.fileno())
             loop.run_until_complete(self._end())
         finally:
-            self._handle.close()  # a task of the store's may have thrown SystemExit out of the loop
+            self._handle.close()
             threads.shutdown(wait=False)
             loop.close()
             _live.pop(self, None)

@@ -43,7 +43,7 @@ def test_hosts_of_ipv6(archive: str, want: Batches, kind: str) -> None:
 @pytest.mark.parametrize("lasts", [2, 3])
 def test_connections_that_are_closed_at_the_second_request(archive: str, want: Batches, kind: str, lasts: int) -> None:
     """Without an answer, as by a server that has just decided to close: no failure, since it is tried anew at once."""
-    with serving(archive, kind=kind) as server, batches(server, **QUICK) as loader:
+    with serving(archive, kind=kind) as server, batches(server, **QUICK, concurrency=4) as loader:
         server.lasts = lasts
         assert list(epoch(loader)) == want
         retries = loader.stats()["store"]["retries"]
@@ -149,11 +149,14 @@ def press_within(seconds: float) -> threading.Thread:
     assert main
 
     def press() -> None:
+        ready.wait()
         time.sleep(seconds)
         signal.pthread_kill(main, signal.SIGUSR1)
 
+    ready = threading.Event()
     thread = threading.Thread(target=press)
     thread.start()
+    ready.set()
     return thread
 
 
@@ -167,21 +170,23 @@ def test_ctrl_c_at_fifty_moments_of_an_epoch(archive: str, want: Batches, presse
         got: Batches = []
         times = 0
         while times < 50:
-            state, here = loader.state_dict(), len(got)
-            press = press_within(pressed.uniform(0, 0.03))
+            state, here, epochs = loader.state_dict(), len(got), 0
+            press = threading.Thread()
             try:
+                press = press_within(pressed.uniform(0.001, 0.03))
                 while True:
                     batch = loader.next()
                     if batch is None:
-                        assert got == want
-                        got, here, state = [], 0, loader.state_dict()
-                    else:
+                        assert epochs or got == want
+                        epochs += 1
+                    elif not epochs:
                         got.append((batch["x"].numpy().tobytes(), batch["y"].numpy().tobytes()))
             except KeyboardInterrupt:
                 times += 1
                 del got[here:]
                 loader.load_state_dict(state)
-            press.join()
+            if press.ident:
+                press.join()
         while (batch := loader.next(timeout=100)) is not None:
             got.append((batch["x"].numpy().tobytes(), batch["y"].numpy().tobytes()))
         assert got == want
@@ -193,13 +198,15 @@ def test_ctrl_c_while_opening(archive: str, want: Batches, pressed: random.Rando
     with serving(archive) as server:
         server.delay = 0.002
         for _ in range(30):
-            press = press_within(pressed.uniform(0, 0.02))
+            press = threading.Thread()
             try:
+                press = press_within(pressed.uniform(0.001, 0.02))
                 while True:
                     hr.open(Own(objects_of(archive)) if way == "bridge" else f"http://127.0.0.1:{server.port}")
             except KeyboardInterrupt:
                 pass
-            press.join()
+            if press.ident:
+                press.join()
         server.delay = 0
         with batches(server) as loader:
             assert list(epoch(loader)) == want
