@@ -60,8 +60,8 @@ static PyObject *samples_view(PyObject *self, PyObject *args)
     }
     if (!fixed)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_view(of(self), name, arrays, (int)n, stack, &e);
-    Py_END_ALLOW_THREADS Py_DECREF(fixed);
+    EXT_WAITS(ext_state_of(self), rc = hr_samples_view(of(self), name, arrays, (int)n, stack, &e));
+    Py_DECREF(fixed);
     return done(self, rc, &e);
 }
 
@@ -92,8 +92,8 @@ static PyObject *samples_lag(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "sss:lag", &view, &dim, &duration))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_view_lag(of(self), view, dim, duration, &e);
-    Py_END_ALLOW_THREADS return done(self, rc, &e);
+    EXT_WAITS(ext_state_of(self), rc = hr_view_lag(of(self), view, dim, duration, &e));
+    return done(self, rc, &e);
 }
 
 static PyObject *samples_index(PyObject *self, PyObject *args)
@@ -161,8 +161,8 @@ static PyObject *samples_label(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "sss:sel", &view, &dim, &labels))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_view_sel(of(self), view, dim, labels, &e);
-    Py_END_ALLOW_THREADS return done(self, rc, &e);
+    EXT_WAITS(ext_state_of(self), rc = hr_view_sel(of(self), view, dim, labels, &e));
+    return done(self, rc, &e);
 }
 
 static PyObject *samples_dtype(PyObject *self, PyObject *args)
@@ -210,8 +210,8 @@ static PyObject *samples_keep_labels(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "s:keep_labels", &labels))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_sel(of(self), labels, &out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
+    EXT_WAITS(ext_state_of(self), rc = hr_samples_sel(of(self), labels, &out, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e)
                                        : ext_samples_new(ext_state_of(self), out);
 }
 
@@ -308,8 +308,8 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
     o.explicit_set = explicit_set;
     if (dtype && !(o.dtype = (int)hr_dtype_parse(dtype)))
         return ext_fail(ext_state_of(self), HR_EINVAL, "no data type is called %s", dtype);
-    Py_BEGIN_ALLOW_THREADS rc = hr_loader_open(of(self), &o, &l, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
+    EXT_WAITS(ext_state_of(self), rc = hr_loader_open(of(self), &o, &l, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e)
                                        : ext_loader_new(ext_state_of(self), l);
 }
 

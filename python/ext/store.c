@@ -17,6 +17,11 @@ struct store_object {
     int fd; /* belongs to the hr_store */
 };
 
+struct wakened { /* what the library's calls are given; belongs to the hr_store */
+    int fd;
+    struct ext_state *state;
+};
+
 static struct store_object *of(PyObject *self)
 {
     return (struct store_object *)self;
@@ -27,14 +32,15 @@ static struct store_object *of(PyObject *self)
 static void wake(void *arg)
 {
     uint64_t one = 1;
-    if (write(*(int *)arg, &one, sizeof one) < 0)
+    if (write(((struct wakened *)arg)->fd, &one, sizeof one) < 0)
         return; /* the counter is full: the loop has been woken already */
 }
 
 /* By a thread that waits in a call from Python, which has given up the GIL. */
 static int interrupted(void *arg)
 {
-    (void)arg;
+    if (ext_ended(((struct wakened *)arg)->state))
+        return 1;
     PyGILState_STATE gil = PyGILState_Ensure();
     int stop = PyErr_CheckSignals();
     PyGILState_Release(gil);
@@ -43,7 +49,7 @@ static int interrupted(void *arg)
 
 static void release(void *arg)
 {
-    close(*(int *)arg);
+    close(((struct wakened *)arg)->fd);
     free(arg);
 }
 
@@ -60,21 +66,22 @@ PyObject *ext_store(PyObject *module, PyObject *args)
     struct store_object *self = PyObject_New(struct store_object, s->store);
     if (!self)
         return NULL;
-    int *fd = malloc(sizeof *fd);
+    struct wakened *w = malloc(sizeof *w);
     self->store = NULL;
-    self->fd = fd ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
-    if (!fd || (*fd = self->fd) < 0) {
-        free(fd);
+    self->fd = w ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    if (!w || self->fd < 0) {
+        free(w);
         Py_DECREF(self);
-        return fd ? PyErr_SetFromErrno(PyExc_OSError) : PyErr_NoMemory();
+        return w ? PyErr_SetFromErrno(PyExc_OSError) : PyErr_NoMemory();
     }
+    *w = (struct wakened){self->fd, s};
     o.concurrency = concurrency;
     o.wake = wake;
     o.interrupted = interrupted;
     o.release = release;
-    o.arg = fd;
+    o.arg = w;
     if (hr_store_new(&o, &self->store, &e) < 0) {
-        release(fd);
+        release(w);
         Py_DECREF(self);
         return ext_raise(s, &e);
     }
@@ -100,8 +107,8 @@ static PyObject *store_open(PyObject *self, PyObject *unused)
     struct hr_archive *a = NULL;
     struct hr_error e = {0};
     int rc;
-    Py_BEGIN_ALLOW_THREADS rc = hr_open_store(of(self)->store, &a, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
+    EXT_WAITS(ext_state_of(self), rc = hr_open_store(of(self)->store, &a, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e)
                                        : ext_archive_new(ext_state_of(self), a);
 }
 

@@ -88,13 +88,18 @@ class Bridge:
         self._loop = asyncio.new_event_loop()
         _live[self] = None
         try:
-            self._thread.start()
+            self._start()
             return self._handle.open()
         except BaseException:  # perhaps interrupted, before anything else would end the thread
             self._tell_to_end()
-            if self._thread.ident is None:  # there was none to be had
-                self._loop.close()
-                _live.pop(self, None)
+            raise
+
+    def _start(self) -> None:
+        try:
+            self._thread.start()
+        except RuntimeError:  # there is none to be had
+            self._loop.close()
+            _live.pop(self, None)
             raise
 
     def _tell_to_end(self) -> None:
@@ -253,5 +258,6 @@ def explain(error: BaseException) -> None:
 
 @atexit.register
 def _close_all() -> None:
+    _headrace.ending()  # whoever waits for a store of these does not hear that it is closed, nor anything else
     for bridge in list(_live):
         bridge.close()
