@@ -87,9 +87,10 @@ static PyObject *archive_read(PyObject *self, PyObject *args)
     void *data = NULL;
     size_t size = 0;
     struct hr_error e = {0};
-    EXT_WAITS(ext_state_of(self), shown =
-        hr_archive_read(of(self), path, ndim, a, n, by, t, decode, &data, &size, &e));
-    if (shown < 0) return ext_raise(ext_state_of(self), &e);
+    EXT_WAITS(ext_state_of(self),
+              shown = hr_archive_read(of(self), path, ndim, a, n, by, t, decode, &data, &size, &e));
+    if (shown < 0)
+        return ext_raise(ext_state_of(self), &e);
     if (!item) { /* strings: joined by NUL */
         PyObject *bytes = PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
         hr_free(data);

@@ -85,7 +85,6 @@ static int enter(PyObject *self, int64_t *timeout_ms, struct hr_error *e)
     if (__atomic_load_n(&l->owner, __ATOMIC_RELAXED) != me) {
         if (!PyThread_acquire_lock(l->turn, NOWAIT_LOCK)) {
             EXT_WAITS(ext_state_of(self), rc = wait_turn(l, ext_state_of(self), timeout_ms, e));
-            
         }
         if (rc < 0)
             return rc;
@@ -108,8 +107,7 @@ static void leave(PyObject *self, bool moved)
 /* Is another thread in a call? */
 static PyObject *loader_busy(PyObject *self, PyObject *unused)
 {
-    unsigned long owner =
-        __atomic_load_n(&((struct loader_object *)self)->owner, __ATOMIC_RELAXED);
+    unsigned long owner = __atomic_load_n(&((struct loader_object *)self)->owner, __ATOMIC_RELAXED);
     return PyBool_FromLong(owner && owner != PyThread_get_thread_ident());
 }
 

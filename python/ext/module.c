@@ -162,7 +162,8 @@ static PyMethodDef methods[] = {
     {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
     {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},
     {"version", ext_version, METH_NOARGS, "version() -> str"},
-    {"ending", ext_ending, METH_NOARGS, "The interpreter ends: other threads do not come back from calls."},
+    {"ending", ext_ending, METH_NOARGS,
+     "The interpreter ends: other threads do not come back from calls."},
     {"drain_log", ext_drain, METH_NOARGS, "Hand collected log lines to logging."},
     {NULL},
 };

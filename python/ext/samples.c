@@ -211,8 +211,7 @@ static PyObject *samples_keep_labels(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "s:keep_labels", &labels))
         return NULL;
     EXT_WAITS(ext_state_of(self), rc = hr_samples_sel(of(self), labels, &out, &e));
-    return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_samples_new(ext_state_of(self), out);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
 }
 
 static PyObject *samples_split(PyObject *self, PyObject *args)
@@ -309,8 +308,7 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
     if (dtype && !(o.dtype = (int)hr_dtype_parse(dtype)))
         return ext_fail(ext_state_of(self), HR_EINVAL, "no data type is called %s", dtype);
     EXT_WAITS(ext_state_of(self), rc = hr_loader_open(of(self), &o, &l, &e));
-    return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_loader_new(ext_state_of(self), l);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_loader_new(ext_state_of(self), l);
 }
 
 static PyObject *samples_reduce(PyObject *self, PyObject *unused)

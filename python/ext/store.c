@@ -108,8 +108,7 @@ static PyObject *store_open(PyObject *self, PyObject *unused)
     struct hr_error e = {0};
     int rc;
     EXT_WAITS(ext_state_of(self), rc = hr_open_store(of(self)->store, &a, &e));
-    return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_archive_new(ext_state_of(self), a);
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_archive_new(ext_state_of(self), a);
 }
 
 static PyObject *store_fileno(PyObject *self, PyObject *unused)

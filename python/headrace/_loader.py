@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import _weakref
 import atexit
 
-import _weakref
 from headrace import _headrace
 from headrace._arguments import choice, integer, optional, real, refuse, refuse_type
 from headrace._arguments import dtype as known_dtype
@@ -25,8 +25,8 @@ _open: dict[int, Any] = {}  # weak references by id
 
 @atexit.register
 def _end() -> None:
-    """The interpreter ends. Daemon threads that are in a call do not come back, and what they wait for ends here: nothing
-    reads any more while the process takes itself apart."""
+    """The interpreter ends. Daemon threads that are in a call do not come back, and what they wait for ends here:
+    nothing reads any more while the process takes itself apart."""
     _headrace.ending()
     for reference in list(_open.values()):
         loader = reference()
@@ -116,7 +116,8 @@ class Loader:
 
     def __init__(self, handle: Any, samples: Samples) -> None:
         self._handle = handle
-        _open[id(self)] = _weakref.ref(self, lambda _, me=id(self): _open.pop(me, None))  # type: ignore[misc]
+        me = id(self)
+        _open[me] = _weakref.ref(self, lambda _: _open.pop(me, None))
         self.samples = samples
         self.closed = False
         self._live: Any = None

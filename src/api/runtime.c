@@ -13,8 +13,8 @@
 #include "net/net.h"
 #include "store/shared.h"
 
-#define LOG_LINES 256
-#define LOG_BYTES 640
+#define LOG_LINES  256
+#define LOG_BYTES  640
 #define EXPLAIN_NS 30000000000ull
 
 struct log_line {
@@ -36,7 +36,8 @@ static struct {
     int print;            /* atomic: lowest level of the lines that are printed; 0: none */
     struct log_line *log; /* a ring of LOG_LINES, made at the first line */
     unsigned log_first, log_n, log_lost;
-} runtime = {.mutex = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .explain_ns = EXPLAIN_NS};
+} runtime = {
+    .mutex = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .explain_ns = EXPLAIN_NS};
 
 static void before_fork(void)
 {

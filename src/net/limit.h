@@ -33,7 +33,7 @@ struct limit {
     uint32_t quick;         /* not 0: one of the last was */
     uint64_t cut_at;        /* clock of the last cut */
     bool doubling, settling;
-    bool again; /* after ten seconds: with fewer first */
+    bool again;          /* after ten seconds: with fewer first */
     uint64_t hold_until; /* a doubling has brought nothing; 0: it grows by one a round */
     uint32_t before;     /* the last doubling */
     uint64_t rate;       /* bytes a ms, then */

@@ -38,7 +38,7 @@ struct s3_store {
     struct sum sum;
     struct {
         _Atomic(struct s3_at *) at;
-        _Atomic int search;        /* enum s3_search */
+        _Atomic int search; /* enum s3_search */
         struct server_clock clock;
         struct anonymous anonymous;
         pthread_mutex_t lock; /* of replacing `at` */

@@ -106,8 +106,7 @@ static int read_page(struct page *p, const struct buf *body, const char *what, s
     else if (!p->complete)
         rc = error_set(e, HR_ESTORE, "%s: the answer is no listing%s%s", what,
                        p->code[0] ? " but an error: " : "; check endpoint_url", p->code);
-    else if (p->more &&
-             (!p->token.size || pages_go_round(&p->pages, p->token.data, p->token.size)))
+    else if (p->more && (!p->token.size || pages_go_round(&p->pages, p->token.data, p->token.size)))
         rc = error_set(e, HR_ESTORE, "%s: the listing goes on, but does not say where", what);
     return rc;
 }

@@ -116,7 +116,13 @@ def test_odd_shapes(tmp_path: Path, way: str) -> None:
 def test_a_hundred_thousand_shards_of_which_few_are_there(tmp_path: Path, kind: str) -> None:
     root = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
     x = root.create_array(
-        "x", shape=(1_000_000, 4), chunks=(2, 4), shards=(10, 4), dtype="f4", fill_value=-1, dimension_names=("time", "b")
+        "x",
+        shape=(1_000_000, 4),
+        chunks=(2, 4),
+        shards=(10, 4),
+        dtype="f4",
+        fill_value=-1,
+        dimension_names=("time", "b"),
     )
     for first in range(0, 1_000_000, 50_000):
         x[first : first + 10] = np.arange(40, dtype="f4").reshape(10, 4) + first
@@ -248,7 +254,9 @@ def test_urls_that_lead_nowhere(url: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     local = not url.partition("://")[1] or url.startswith(("file", "memory", "://"))
-    endpoint = {"endpoint_url": "http://127.0.0.1:9", "anon": True} if url.startswith(("s3", "gs", "az", "abfs")) else {}
+    endpoint = (
+        {"endpoint_url": "http://127.0.0.1:9", "anon": True} if url.startswith(("s3", "gs", "az", "abfs")) else {}
+    )
     with pytest.raises((hr.Error, ValueError, TypeError)) as caught:
         hr.open(url, None if local else {**quick, **endpoint})
     assert str(caught.value).strip("'").isprintable()
@@ -264,7 +272,26 @@ def test_options_that_make_no_sense(options: Any) -> None:
 
 def test_names_of_arrays_that_are_odd(tmp_path: Path) -> None:
     """By all kinds of servers as from a directory."""
-    names = ["a b", "ü", "a%20b", "a+b", "#x", "q?x=1", "&", "日本", "'quoted'", '"', "~", "a;b=c", "@", "%", "*", "(x)", "\x7f", "c\x01"]
+    names = [
+        "a b",
+        "ü",
+        "a%20b",
+        "a+b",
+        "#x",
+        "q?x=1",
+        "&",
+        "日本",
+        "'quoted'",
+        '"',
+        "~",
+        "a;b=c",
+        "@",
+        "%",
+        "*",
+        "(x)",
+        "\x7f",
+        "c\x01",
+    ]
     root = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
     for i, name in enumerate(names):
         write(root, name, field((6, 2, 2), seed=i), (2, 2, 2), ("time", "y", "x"))

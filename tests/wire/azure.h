@@ -137,7 +137,8 @@ static inline void expect_error(const char *container, const char *options, cons
 static inline void clear_azure(void)
 {
     static const char *const names[] = {
-        "http_proxy", "HTTP_PROXY",
+        "http_proxy",
+        "HTTP_PROXY",
         "all_proxy",
         "ALL_PROXY",
         "AZURE_STORAGE_ACCOUNT",

@@ -42,7 +42,21 @@ from pathlib import Path
 import faulty_archive
 from faulty_kinds import KINDS, Http
 
-FAILURES = ("short", "truncated", "long", "reset", "stall", "mute", "silent", "vanish", "busy", "dated", "internal", "page", "misnamed")
+FAILURES = (
+    "short",
+    "truncated",
+    "long",
+    "reset",
+    "stall",
+    "mute",
+    "silent",
+    "vanish",
+    "busy",
+    "dated",
+    "internal",
+    "page",
+    "misnamed",
+)
 LIES = ("shifted", "ignored", "gzip", "login", "redirect", "region")
 FAULTS = (*FAILURES, *LIES)
 LINGER = struct.pack("ii", 1, 0)

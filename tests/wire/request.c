@@ -205,7 +205,8 @@ static void bad_urls_are_refused_without_repeating_secrets(void)
 
 int main(int argc, char **argv)
 {
-    const char *const clean[] = {"http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"};
+    const char *const clean[] = {"http_proxy", "HTTP_PROXY", "all_proxy",
+                                 "ALL_PROXY",  "no_proxy",   "NO_PROXY"};
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++)
         unsetenv(clean[i]);
     if (argc < 2 || !server_start(&liar, argv[1]))

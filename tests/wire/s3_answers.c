@@ -437,7 +437,8 @@ static void urls_follow_endpoint_and_style(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const clean[] = {"http_proxy", "HTTP_PROXY",
+    static const char *const clean[] = {"http_proxy",
+                                        "HTTP_PROXY",
                                         "all_proxy",
                                         "ALL_PROXY",
                                         "AWS_PROFILE",

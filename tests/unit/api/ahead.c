@@ -33,11 +33,12 @@ static int on_wait(void *arg)
 
 static void write_array(char *out, size_t n)
 {
-    snprintf(out, n,
-             "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[4],\"data_type\":\"float32\","
-             "\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":[2]}},"
-             "\"chunk_key_encoding\":{\"name\":\"default\"},\"fill_value\":0,\"codecs\":[{\"name\":"
-             "\"bytes\",\"configuration\":{\"endian\":\"little\"}}],\"dimension_names\":[\"time\"]}");
+    snprintf(
+        out, n,
+        "{\"zarr_format\":3,\"node_type\":\"array\",\"shape\":[4],\"data_type\":\"float32\","
+        "\"chunk_grid\":{\"name\":\"regular\",\"configuration\":{\"chunk_shape\":[2]}},"
+        "\"chunk_key_encoding\":{\"name\":\"default\"},\"fill_value\":0,\"codecs\":[{\"name\":"
+        "\"bytes\",\"configuration\":{\"endian\":\"little\"}}],\"dimension_names\":[\"time\"]}");
 }
 
 static void answer(const struct hr_task *t)
@@ -107,7 +108,8 @@ static void begin(void)
     o.wake = on_wake;
     o.interrupted = on_wait;
     o.concurrency = TASKS;
-    served.woken = served.most = served.asked = served.cancelled = served.interrupt = served.end = 0;
+    served.woken = served.most = served.asked = served.cancelled = served.interrupt = served.end =
+        0;
     served.silent_from = 0;
     served.broken = served.absurd = NULL;
     check_eq(hr_store_new(&o, &served.store, NULL), 0);

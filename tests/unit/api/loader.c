@@ -634,8 +634,9 @@ static bool was_said(const char *const *parts)
 
 static void what_is_waited_for_is_said(void)
 {
-    static const char *const chunk[] = {"no batch for 0.05 s: waiting for chunk ", "/c/0/0/0 of http://",
-                                        "reads under way", "no answer yet", NULL};
+    static const char *const chunk[] = {"no batch for 0.05 s: waiting for chunk ",
+                                        "/c/0/0/0 of http://", "reads under way", "no answer yet",
+                                        NULL};
     if (!*little_served)
         SKIP("no server");
     uint64_t usual = runtime_explain_ns(0);

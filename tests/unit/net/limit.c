@@ -78,7 +78,7 @@ static void it_doubles_while_that_brings_more(void)
     uint64_t now = MS;
     limit_init(&l, 32, 256, 4);
     limit_far(&l);
-    limit_success(&l, false, 1, 0, now);     /* alone */
+    limit_success(&l, false, 1, 0, now);  /* alone */
     check_eq(round_of(&l, &now, 80), 32); /* new connections */
     check_eq(round_of(&l, &now, 20), 64);
     check_eq(round_of(&l, &now, 80), 64);
@@ -136,7 +136,8 @@ static void it_goes_back_where_that_brings_nothing(void)
 }
 
 /* Rounds of a store with enough to do for `wanted` at once, which brings what `rate` says of so many (objects a ms, in 1/1000). */
-static void rounds(struct limit *l, uint32_t wanted, uint64_t (*rate)(uint32_t n), uint64_t *now, int most)
+static void rounds(struct limit *l, uint32_t wanted, uint64_t (*rate)(uint32_t n), uint64_t *now,
+                   int most)
 {
     for (int i = 0; i < most; i++) {
         uint32_t n = l->now < wanted ? l->now : wanted;
