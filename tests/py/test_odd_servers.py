@@ -70,6 +70,14 @@ def test_four_loaders_of_one_archive_at_once(archive: str, want: Batches, kind: 
         assert got == [want] * 4
 
 
+def test_a_loader_prints_what_its_store_has_done(archive: str) -> None:
+    with serving(archive, kind="s3") as server, batches(server, **QUICK) as loader:
+        loader.next()
+        assert repr(loader).splitlines()[-1].startswith("  store: ")
+        assert " requests, " in repr(loader)
+    assert "store:" not in repr(batches(archive))
+
+
 # ---- shapes ------------------------------------------------------------------------------------------------------
 
 SHAPES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]] = {
