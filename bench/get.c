@@ -175,18 +175,37 @@ static void bare_open(struct get *g, CURLM **multi, struct slot **slots)
 
 /* ---- through the store ----------------------------------------------------------------------- */
 
+/* A read has a buffer from its first byte to its last, the one that was used last, as from a loader's pool: so no more are in
+ * use than requests are in flight, however many reads wait. */
 struct reads {
     struct get *g;
     struct store *store;
     pthread_mutex_t lock;
     pthread_cond_t over;
     struct slot *slots;
+    char **free; /* buffers; under the lock */
+    size_t n_free;
 };
 
 static void *room(void *arg, uint64_t size)
 {
     struct slot *s = arg;
-    return size <= s->g->largest ? s->buffer : NULL;
+    if (size > s->g->largest)
+        return NULL;
+    pthread_mutex_lock(&s->all->lock);
+    if (!s->buffer)
+        s->buffer = s->all->free[--s->all->n_free];
+    pthread_mutex_unlock(&s->all->lock);
+    return s->buffer;
+}
+
+static void give_back(struct slot *s)
+{
+    pthread_mutex_lock(&s->all->lock);
+    if (s->buffer)
+        s->all->free[s->all->n_free++] = s->buffer;
+    s->buffer = NULL;
+    pthread_mutex_unlock(&s->all->lock);
 }
 
 static void read_next(struct slot *s);
@@ -197,6 +216,7 @@ static void read_done(void *arg, const struct store_result *r)
     if (r->rc != STORE_OK)
         die("failed", r->error.text);
     uint64_t size = r->size;
+    give_back(s);
     read_next(s);
     pthread_mutex_lock(
         &s->all->lock); /* after the next has begun: the round ends with its last use of a slot */
@@ -253,11 +273,17 @@ static void store_begin(struct get *g, struct reads *r)
     buf_init(&options);
     store_options(g, &options);
     char *base = strndup(g->urls[0], g->base_size - 1);
-    *r = (struct reads){.g = g, .slots = calloc(g->in_flight, sizeof *r->slots)};
+    *r = (struct reads){.g = g,
+                        .slots = calloc(g->in_flight, sizeof *r->slots),
+                        .free = calloc(g->in_flight, sizeof *r->free)};
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->over, NULL);
     for (size_t i = 0; i < g->in_flight; i++)
-        r->slots[i] = (struct slot){.g = g, .all = r, .buffer = g->buffers + i * g->largest};
+        r->slots[i] = (struct slot){.g = g, .all = r};
+    while (r->n_free < g->in_flight) {
+        r->free[r->n_free] = g->buffers + r->n_free * g->largest;
+        r->n_free++;
+    }
     struct net *net = net_new(&(struct net_options){.threads = g->threads}, &e);
     struct store_env env = {.net = net};
     if (!net || store_open_with(g->as ? g->as : base, options.data, &env, &r->store, &e) < 0)

@@ -41,8 +41,8 @@ static PyObject *archive_json(PyObject *self, PyObject *unused)
     char *text = NULL;
     struct hr_error e = {0};
     int rc;
-    Py_BEGIN_ALLOW_THREADS rc = hr_archive_json(of(self), &text, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
+    EXT_WAITS(ext_state_of(self), rc = hr_archive_json(of(self), &text, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
 }
 
 static PyObject *archive_array(PyObject *self, PyObject *args)
@@ -53,8 +53,8 @@ static PyObject *archive_array(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "s:array", &path))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_archive_array_json(of(self), path, &text, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
+    EXT_WAITS(ext_state_of(self), rc = hr_archive_array_json(of(self), path, &text, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
 }
 
 /* A tuple of integers into at most HR_MAX_DIMS places; the count, or -1. */
@@ -95,9 +95,10 @@ static PyObject *archive_read(PyObject *self, PyObject *args)
     void *data = NULL;
     size_t size = 0;
     struct hr_error e = {0};
-    Py_BEGIN_ALLOW_THREADS shown =
-        hr_archive_read(of(self), path, ndim, a, n, by, t, decode, &data, &size, &e);
-    Py_END_ALLOW_THREADS if (shown < 0) return ext_raise(ext_state_of(self), &e);
+    EXT_WAITS(ext_state_of(self),
+              shown = hr_archive_read(of(self), path, ndim, a, n, by, t, decode, &data, &size, &e));
+    if (shown < 0)
+        return ext_raise(ext_state_of(self), &e);
     if (!item) { /* strings: joined by NUL */
         PyObject *bytes = PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
         hr_free(data);

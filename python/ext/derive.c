@@ -28,9 +28,9 @@ PyObject *ext_samples_keep_labels(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "s|z:keep_labels", &labels, &dim))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_axis_sel(ext_samples_of(self), dim, labels, &out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_samples_new(ext_state_of(self), out);
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_samples_axis_sel(ext_samples_of(self), dim, labels, &out, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
 }
 
 /* Numbers of a sequence: how many there are, or -1 with an exception set. */
@@ -76,9 +76,9 @@ PyObject *ext_samples_split(PyObject *self, PyObject *args)
     Py_ssize_t n = take_fractions(self, list, fractions);
     if (n < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc =
-        hr_samples_axis_split(ext_samples_of(self), dim, fractions, (int)n, gap, out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
+    EXT_WAITS(ext_state_of(self), rc = hr_samples_axis_split(ext_samples_of(self), dim, fractions,
+                                                             (int)n, gap, out, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
 }
 
 PyObject *ext_samples_split_blocks(PyObject *self, PyObject *args)
@@ -96,9 +96,10 @@ PyObject *ext_samples_split_blocks(PyObject *self, PyObject *args)
     Py_ssize_t n = take_fractions(self, list, fractions);
     if (n < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_axis_split_blocks(
-        ext_samples_of(self), dim, blocks, fractions, (int)n, keyed, seed, gap, out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_samples_axis_split_blocks(ext_samples_of(self), dim, blocks, fractions,
+                                                (int)n, keyed, seed, gap, out, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
 }
 
 /* Items of `size` bytes of a contiguous buffer. */
@@ -130,9 +131,10 @@ PyObject *ext_samples_split_groups(PyObject *self, PyObject *args)
     Py_ssize_t length = n < 0 ? -1 : take_buffer(self, groups, 8, &buffer);
     if (length < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_axis_split_groups(
-        ext_samples_of(self), dim, buffer.buf, length, fractions, (int)n, seed, gap, out, &e);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_samples_axis_split_groups(ext_samples_of(self), dim, buffer.buf, length,
+                                                fractions, (int)n, seed, gap, out, &e));
+    PyBuffer_Release(&buffer);
     return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
 }
 
@@ -148,10 +150,10 @@ PyObject *ext_samples_where(PyObject *self, PyObject *args)
         take_buffer(self, mask, 1, &buffer) < 0)
         return NULL;
     struct hr_samples *s = ext_samples_of(self);
-    Py_BEGIN_ALLOW_THREADS rc =
-        dim ? hr_samples_axis_where(s, dim, buffer.buf, buffer.len, &out, &e)
-            : hr_samples_where(s, buffer.buf, buffer.len, &out, &e);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    EXT_WAITS(ext_state_of(self),
+              rc = dim ? hr_samples_axis_where(s, dim, buffer.buf, buffer.len, &out, &e)
+                       : hr_samples_where(s, buffer.buf, buffer.len, &out, &e));
+    PyBuffer_Release(&buffer);
     return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
 }
 
@@ -169,9 +171,9 @@ PyObject *ext_samples_take(PyObject *self, PyObject *args)
     if (n < 0)
         return NULL;
     struct hr_samples *s = ext_samples_of(self);
-    Py_BEGIN_ALLOW_THREADS rc = dim ? hr_samples_axis_take(s, dim, buffer.buf, n, &out, &e)
-                                    : hr_samples_take(s, buffer.buf, n, &out, &e);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&buffer);
+    EXT_WAITS(ext_state_of(self), rc = dim ? hr_samples_axis_take(s, dim, buffer.buf, n, &out, &e)
+                                           : hr_samples_take(s, buffer.buf, n, &out, &e));
+    PyBuffer_Release(&buffer);
     return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
 }
 
@@ -192,9 +194,8 @@ PyObject *ext_samples_combine(PyObject *self, PyObject *args)
     struct hr_error e = {0};
     if (!PyArg_ParseTuple(args, "Oi:combine", &other, &how) || !(b = other_samples(self, other)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_combine(ext_samples_of(self), b, how, &out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_samples_new(ext_state_of(self), out);
+    EXT_WAITS(ext_state_of(self), rc = hr_samples_combine(ext_samples_of(self), b, how, &out, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
 }
 
 PyObject *ext_samples_apart(PyObject *self, PyObject *args)
@@ -206,9 +207,8 @@ PyObject *ext_samples_apart(PyObject *self, PyObject *args)
     struct hr_error e = {0};
     if (!PyArg_ParseTuple(args, "OL:apart", &other, &gap) || !(b = other_samples(self, other)))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_apart(ext_samples_of(self), b, gap, &out, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_samples_new(ext_state_of(self), out);
+    EXT_WAITS(ext_state_of(self), rc = hr_samples_apart(ext_samples_of(self), b, gap, &out, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_samples_new(ext_state_of(self), out);
 }
 
 PyObject *ext_samples_shared(PyObject *self, PyObject *other)
@@ -219,11 +219,10 @@ PyObject *ext_samples_shared(PyObject *self, PyObject *other)
     int rc;
     if (!b)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_shared(ext_samples_of(self), b, &shared, &e);
-    Py_END_ALLOW_THREADS return rc < 0
-        ? ext_raise(ext_state_of(self), &e)
-        : Py_BuildValue("LLL", (long long)shared.samples, (long long)shared.rows,
-                        (long long)shared.chunks);
+    EXT_WAITS(ext_state_of(self), rc = hr_samples_shared(ext_samples_of(self), b, &shared, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e)
+                  : Py_BuildValue("LLL", (long long)shared.samples, (long long)shared.rows,
+                                  (long long)shared.chunks);
 }
 
 PyObject *ext_samples_duration(PyObject *self, PyObject *args)
@@ -234,8 +233,7 @@ PyObject *ext_samples_duration(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "s|z:duration", &duration, &dim))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc =
-        hr_samples_axis_steps(ext_samples_of(self), dim, duration, &steps, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : PyLong_FromLongLong(steps);
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_samples_axis_steps(ext_samples_of(self), dim, duration, &steps, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : PyLong_FromLongLong(steps);
 }

@@ -7,10 +7,12 @@
 #define PYTHON_EXT_H
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdbool.h>
 #include <string.h>
 #include "headrace.h"
 
 struct ext_state {
+    unsigned long ender; /* atomic: the thread that ends the interpreter; 0: nobody does */
     PyTypeObject *archive, *samples, *loader, *batch, *tensor, *store;
     PyObject *make_error; /* headrace._errors.make, fetched at the first error */
     PyObject *emit_log;   /* headrace._log.emit, fetched at the first line */
@@ -26,6 +28,18 @@ PyObject *ext_fail(struct ext_state *s, int code, const char *format, ...);
 PyObject *ext_unpicklable(PyObject *self, const char *what, const char *instead);
 /* Hand collected log lines to Python's logging. 0, or -1 with an exception set. */
 int ext_drain_log(struct ext_state *s);
+/* The interpreter is ending, and not by this thread: it must not be asked for the GIL any more, which may be gone. */
+bool ext_ended(const struct ext_state *s);
+/* Without the GIL. A daemon thread stays here for the moment until the process is gone. */
+void ext_stay(const struct ext_state *s);
+/* A statement that may take long, without the GIL. */
+#define EXT_WAITS(s, statement)                                                                    \
+    do {                                                                                           \
+        struct ext_state *ext_s = (s);                                                             \
+        Py_BEGIN_ALLOW_THREADS statement;                                                          \
+        ext_stay(ext_s);                                                                           \
+        Py_END_ALLOW_THREADS                                                                       \
+    } while (0)
 /* For whoever waits without the GIL: log lines are handed on and signal handlers run. Nonzero: an exception is set. `state`
  * is a struct ext_state. */
 int ext_interrupted(void *state);

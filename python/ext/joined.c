@@ -33,8 +33,8 @@ PyObject *ext_concat(PyObject *module, PyObject *args)
     struct hr_archive **of = take_archives(s, list, n);
     if (!of)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_archive_concat(of, n, along, &a, &e);
-    Py_END_ALLOW_THREADS free((void *)of);
+    EXT_WAITS(ext_state_of(self), rc = hr_archive_concat(of, n, along, &a, &e));
+    free((void *)of);
     return rc < 0 ? ext_raise(s, &e) : ext_archive_new(s, a);
 }
 
@@ -56,8 +56,9 @@ PyObject *ext_combine(PyObject *module, PyObject *args)
         rc = texts[i] ? 0 : -1;
     }
     if (texts && rc == 0) {
-        Py_BEGIN_ALLOW_THREADS rc = hr_archive_combine(of, texts, n, &a, &e);
-        Py_END_ALLOW_THREADS if (rc < 0) ext_raise(s, &e);
+        EXT_WAITS(ext_state_of(self), rc = hr_archive_combine(of, texts, n, &a, &e));
+        if (rc < 0)
+            ext_raise(s, &e);
     }
     bool fine = texts && rc >= 0;
     free((void *)of);

@@ -84,8 +84,7 @@ static int enter(PyObject *self, int64_t *timeout_ms, struct hr_error *e)
     int rc = 0;
     if (__atomic_load_n(&l->owner, __ATOMIC_RELAXED) != me) {
         if (!PyThread_acquire_lock(l->turn, NOWAIT_LOCK)) {
-            Py_BEGIN_ALLOW_THREADS rc = wait_turn(l, ext_state_of(self), timeout_ms, e);
-            Py_END_ALLOW_THREADS
+            EXT_WAITS(ext_state_of(self), rc = wait_turn(l, ext_state_of(self), timeout_ms, e));
         }
         if (rc < 0)
             return rc;
@@ -103,6 +102,13 @@ static void leave(PyObject *self, bool moved)
         return;
     __atomic_store_n(&l->owner, 0, __ATOMIC_RELAXED);
     PyThread_release_lock(l->turn);
+}
+
+/* Is another thread in a call? */
+static PyObject *loader_busy(PyObject *self, PyObject *unused)
+{
+    unsigned long owner = __atomic_load_n(&((struct loader_object *)self)->owner, __ATOMIC_RELAXED);
+    return PyBool_FromLong(owner && owner != PyThread_get_thread_ident());
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------------------- */
@@ -124,8 +130,8 @@ static PyObject *loader_next(PyObject *self, PyObject *args)
         Py_RETURN_NONE;
     }
     struct ext_state *s = ext_state_of(self);
-    Py_BEGIN_ALLOW_THREADS rc = hr_loader_poll(of(self), left, ext_interrupted, s, &b, &e);
-    Py_END_ALLOW_THREADS leave(self, rc == 0);
+    EXT_WAITS(ext_state_of(self), rc = hr_loader_poll(of(self), left, ext_interrupted, s, &b, &e));
+    leave(self, rc == 0);
     if (rc < 0)
         return ext_raise(ext_state_of(self), &e);
     PyObject *batch = rc ? ext_batch_new(ext_state_of(self), b) : Py_NewRef(Py_None);
@@ -169,8 +175,8 @@ static int in_turn(PyObject *self, const struct call *c)
     struct hr_error e = {0};
     int rc = enter(self, &for_ever, &e);
     if (rc >= 0) {
-        Py_BEGIN_ALLOW_THREADS rc = c->run(of(self), c, &e);
-        Py_END_ALLOW_THREADS leave(self, c->moves && rc >= 0);
+        EXT_WAITS(ext_state_of(self), rc = c->run(of(self), c, &e));
+        leave(self, c->moves && rc >= 0);
     }
     if (rc >= 0)
         return 0;
@@ -235,8 +241,8 @@ static PyObject *text_of(PyObject *self,
     char *text = NULL;
     struct hr_error e = {0};
     int rc;
-    Py_BEGIN_ALLOW_THREADS rc = call(of(self), &text, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
+    EXT_WAITS(ext_state_of(self), rc = call(of(self), &text, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
 }
 
 static PyObject *loader_plan(PyObject *self, PyObject *unused)
@@ -286,6 +292,7 @@ static PyMethodDef loader_methods[] = {
     {"plan", loader_plan, METH_NOARGS, "plan() -> JSON str"},
     {"stats", loader_stats, METH_NOARGS, "stats() -> JSON str"},
     {"hook", loader_hook, METH_VARARGS, "hook(address of a hr_hook)"},
+    {"busy", loader_busy, METH_NOARGS, "busy() -> whether another thread is in a call"},
     {"close", loader_close, METH_NOARGS, "close()"},
     {"__reduce__", loader_reduce, METH_NOARGS, NULL},
     {NULL},

@@ -1,5 +1,6 @@
 #include "ext.h"
 #include <stdarg.h>
+#include <unistd.h>
 
 struct ext_state *ext_state_of(PyObject *self)
 {
@@ -71,8 +72,30 @@ int ext_drain_log(struct ext_state *s)
     return 0;
 }
 
+bool ext_ended(const struct ext_state *s)
+{
+    unsigned long ender = __atomic_load_n(&s->ender, __ATOMIC_RELAXED);
+    return ender && ender != PyThread_get_thread_ident();
+}
+
+void ext_stay(const struct ext_state *s)
+{
+    while (ext_ended(s))
+        pause();
+}
+
+/* By atexit: threads that are left are daemons, which may be in the midst of a call. */
+static PyObject *ext_ending(PyObject *module, PyObject *unused)
+{
+    struct ext_state *s = PyModule_GetState(module);
+    __atomic_store_n(&s->ender, PyThread_get_thread_ident(), __ATOMIC_RELAXED);
+    Py_RETURN_NONE;
+}
+
 int ext_interrupted(void *state)
 {
+    if (ext_ended(state))
+        return 1;
     PyGILState_STATE gil = PyGILState_Ensure();
     int stop = PyErr_CheckSignals() || ext_drain_log(state) < 0;
     PyGILState_Release(gil);
@@ -94,8 +117,8 @@ static PyObject *ext_open(PyObject *module, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "sz:open", &url, &options))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_open(url, options, &a, &e);
-    Py_END_ALLOW_THREADS struct ext_state *s = PyModule_GetState(module);
+    EXT_WAITS(PyModule_GetState(module), rc = hr_open(url, options, &a, &e));
+    struct ext_state *s = PyModule_GetState(module);
     return rc < 0 ? ext_raise(s, &e) : ext_archive_new(s, a);
 }
 
@@ -141,6 +164,8 @@ static PyMethodDef methods[] = {
     {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
     {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},
     {"version", ext_version, METH_NOARGS, "version() -> str"},
+    {"ending", ext_ending, METH_NOARGS,
+     "The interpreter ends: other threads do not come back from calls."},
     {"drain_log", ext_drain, METH_NOARGS, "Hand collected log lines to logging."},
     {NULL},
 };

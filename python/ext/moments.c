@@ -37,8 +37,10 @@ static int pass(PyObject *self, struct hr_moments *m, PyObject *progress)
         struct hr_error e = {0};
         int64_t rows = 0, total = 0;
         int rc;
-        Py_BEGIN_ALLOW_THREADS rc = hr_moments_step(m, interrupted, NULL, &rows, &total, &e);
-        Py_END_ALLOW_THREADS if (rc < 0) ext_raise(ext_state_of(self), &e);
+        EXT_WAITS(ext_state_of(self),
+                  rc = hr_moments_step(m, interrupted, NULL, &rows, &total, &e));
+        if (rc < 0)
+            ext_raise(ext_state_of(self), &e);
         if (rc < 0 || PyErr_CheckSignals() < 0 || ext_drain_log(ext_state_of(self)) < 0)
             return -1;
         if (rc && progress != Py_None) {
@@ -59,8 +61,10 @@ static struct hr_moments *opened(PyObject *self, const char *view, int by,
     struct hr_moments *m = NULL;
     struct hr_error e = {0};
     int rc;
-    Py_BEGIN_ALLOW_THREADS rc = hr_moments_open(ext_samples_of(self), view, by, memory, &m, &e);
-    Py_END_ALLOW_THREADS if (rc < 0) ext_raise(ext_state_of(self), &e);
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_moments_open(ext_samples_of(self), view, by, memory, &m, &e));
+    if (rc < 0)
+        ext_raise(ext_state_of(self), &e);
     return rc < 0 ? NULL : m;
 }
 

@@ -65,9 +65,9 @@ static PyObject *samples_view(PyObject *self, PyObject *args)
     }
     if (!fixed)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = (constant ? hr_samples_constant : hr_samples_view)(
-        of(self), name, arrays, (int)n, stack, &e);
-    Py_END_ALLOW_THREADS Py_DECREF(fixed);
+    EXT_WAITS(ext_state_of(self), rc = (constant ? hr_samples_constant : hr_samples_view)(
+                                      of(self), name, arrays, (int)n, stack, &e));
+    Py_DECREF(fixed);
     return done(self, rc, &e);
 }
 
@@ -98,8 +98,8 @@ static PyObject *samples_lag(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "sss:lag", &view, &dim, &duration))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_view_lag(of(self), view, dim, duration, &e);
-    Py_END_ALLOW_THREADS return done(self, rc, &e);
+    EXT_WAITS(ext_state_of(self), rc = hr_view_lag(of(self), view, dim, duration, &e));
+    return done(self, rc, &e);
 }
 
 static PyObject *samples_index(PyObject *self, PyObject *args)
@@ -167,8 +167,8 @@ static PyObject *samples_label(PyObject *self, PyObject *args)
     int rc;
     if (!PyArg_ParseTuple(args, "sss:sel", &view, &dim, &labels))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_view_sel(of(self), view, dim, labels, &e);
-    Py_END_ALLOW_THREADS return done(self, rc, &e);
+    EXT_WAITS(ext_state_of(self), rc = hr_view_sel(of(self), view, dim, labels, &e));
+    return done(self, rc, &e);
 }
 
 static PyObject *samples_dtype(PyObject *self, PyObject *args)
@@ -224,8 +224,9 @@ static PyObject *samples_times(PyObject *self, PyObject *args)
     int64_t *us = bytes ? (int64_t *)PyByteArray_AsString(bytes) : NULL;
     if (!us)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS rc = hr_samples_times(of(self), array, us, n, &calendar, &e);
-    Py_END_ALLOW_THREADS if (rc == 1) return Py_BuildValue("(Ns)", bytes, calendar);
+    EXT_WAITS(ext_state_of(self), rc = hr_samples_times(of(self), array, us, n, &calendar, &e));
+    if (rc == 1)
+        return Py_BuildValue("(Ns)", bytes, calendar);
     Py_DECREF(bytes);
     return rc < 0 ? ext_raise(ext_state_of(self), &e) : Py_NewRef(Py_None);
 }
@@ -295,8 +296,8 @@ static PyObject *samples_loader(PyObject *self, PyObject *args)
         ext_sampling_done(&held);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS rc = hr_loader_open(of(self), &o, &l, &e);
-    Py_END_ALLOW_THREADS ext_sampling_done(&held);
+    EXT_WAITS(ext_state_of(self), rc = hr_loader_open(of(self), &o, &l, &e));
+    ext_sampling_done(&held);
     return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_loader_new(ext_state_of(self), l);
 }
 

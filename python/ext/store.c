@@ -17,6 +17,11 @@ struct store_object {
     int fd; /* belongs to the hr_store */
 };
 
+struct wakened { /* what the library's calls are given; belongs to the hr_store */
+    int fd;
+    struct ext_state *state;
+};
+
 static struct store_object *of(PyObject *self)
 {
     return (struct store_object *)self;
@@ -27,14 +32,15 @@ static struct store_object *of(PyObject *self)
 static void wake(void *arg)
 {
     uint64_t one = 1;
-    if (write(*(int *)arg, &one, sizeof one) < 0)
+    if (write(((struct wakened *)arg)->fd, &one, sizeof one) < 0)
         return; /* the counter is full: the loop has been woken already */
 }
 
 /* By a thread that waits in a call from Python, which has given up the GIL. */
 static int interrupted(void *arg)
 {
-    (void)arg;
+    if (ext_ended(((struct wakened *)arg)->state))
+        return 1;
     PyGILState_STATE gil = PyGILState_Ensure();
     int stop = PyErr_CheckSignals();
     PyGILState_Release(gil);
@@ -43,7 +49,7 @@ static int interrupted(void *arg)
 
 static void release(void *arg)
 {
-    close(*(int *)arg);
+    close(((struct wakened *)arg)->fd);
     free(arg);
 }
 
@@ -60,21 +66,22 @@ PyObject *ext_store(PyObject *module, PyObject *args)
     struct store_object *self = PyObject_New(struct store_object, s->store);
     if (!self)
         return NULL;
-    int *fd = malloc(sizeof *fd);
+    struct wakened *w = malloc(sizeof *w);
     self->store = NULL;
-    self->fd = fd ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
-    if (!fd || (*fd = self->fd) < 0) {
-        free(fd);
+    self->fd = w ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    if (!w || self->fd < 0) {
+        free(w);
         Py_DECREF(self);
-        return fd ? PyErr_SetFromErrno(PyExc_OSError) : PyErr_NoMemory();
+        return w ? PyErr_SetFromErrno(PyExc_OSError) : PyErr_NoMemory();
     }
+    *w = (struct wakened){self->fd, s};
     o.concurrency = concurrency;
     o.wake = wake;
     o.interrupted = interrupted;
     o.release = release;
-    o.arg = fd;
+    o.arg = w;
     if (hr_store_new(&o, &self->store, &e) < 0) {
-        release(fd);
+        release(w);
         Py_DECREF(self);
         return ext_raise(s, &e);
     }
@@ -100,9 +107,8 @@ static PyObject *store_open(PyObject *self, PyObject *unused)
     struct hr_archive *a = NULL;
     struct hr_error e = {0};
     int rc;
-    Py_BEGIN_ALLOW_THREADS rc = hr_open_store(of(self)->store, &a, &e);
-    Py_END_ALLOW_THREADS return rc < 0 ? ext_raise(ext_state_of(self), &e)
-                                       : ext_archive_new(ext_state_of(self), a);
+    EXT_WAITS(ext_state_of(self), rc = hr_open_store(of(self)->store, &a, &e));
+    return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_archive_new(ext_state_of(self), a);
 }
 
 static PyObject *store_fileno(PyObject *self, PyObject *unused)
@@ -136,9 +142,11 @@ static PyObject *store_take(PyObject *self, PyObject *unused)
             Py_DECREF(list);
             Py_RETURN_NONE;
         }
-        for (int i = 0; i < n && list; i++)
-            if (add_task(list, &tasks[i]) < 0)
-                Py_CLEAR(list);
+        for (int i = 0; i < n; i++)
+            if (add_task(list, &tasks[i]) < 0) { /* whoever waits for it must not wait for ever */
+                PyErr_Clear();
+                hr_store_fail(of(self)->store, tasks[i].id, HR_ENOMEM, 0, "no memory for a task");
+            }
     }
     return list;
 }
@@ -152,13 +160,16 @@ struct answer {
     Py_buffer data;
 };
 
-static int read_failure(PyObject *what, struct answer *a)
+static void read_failure(PyObject *what, struct answer *a)
 {
-    const char *why;
-    if (!PyArg_ParseTuple(what, "isp:failure", &a->code, &why, &a->retryable))
-        return -1;
+    const char *why = "";
+    if (!PyArg_ParseTuple(what, "isp:failure", &a->code, &why, &a->retryable)) {
+        PyErr_Clear(); /* as a store may return a tuple: an answer there must be */
+        a->code = HR_ESTORE;
+        a->retryable = 0;
+        why = "the store returned a tuple, which holds no bytes";
+    }
     PyOS_snprintf(a->why, sizeof a->why, "%s", why);
-    return 0;
 }
 
 /* What a store returned that is no bytes is its failure, not ours. */
@@ -174,8 +185,10 @@ static int read_answer(PyObject *pair, struct answer *a)
     a->code = 0;
     if (a->missing)
         return 0;
-    if (PyTuple_Check(what))
-        return read_failure(what, a);
+    if (PyTuple_Check(what)) {
+        read_failure(what, a);
+        return 0;
+    }
     if (PyObject_GetBuffer(what, &a->data, PyBUF_SIMPLE) == 0) {
         a->given = true;
         return 0;
@@ -204,19 +217,14 @@ static void give(struct hr_store *s, const struct answer *a)
 
 static int answer_some(PyObject *self, PyObject *list, Py_ssize_t first, Py_ssize_t n)
 {
-    struct answer *some = malloc((size_t)n * sizeof *some);
+    struct answer some[AT_ONCE];
     Py_ssize_t got = 0;
-    if (!some) {
-        PyErr_NoMemory();
-        return -1;
-    }
     while (got < n && read_answer(PyList_GetItem(list, first + got), &some[got]) == 0)
         got++;
     struct hr_store *s = of(self)->store;
     Py_BEGIN_ALLOW_THREADS for (Py_ssize_t i = 0; i < got; i++) give(s, &some[i]);
     Py_END_ALLOW_THREADS for (Py_ssize_t i = 0; i < got; i++) if (some[i].given)
         PyBuffer_Release(&some[i].data);
-    free(some);
     return got == n ? 0 : -1;
 }
 

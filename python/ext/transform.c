@@ -137,9 +137,10 @@ PyObject *ext_view_normalize(PyObject *self, PyObject *args)
     }
     memcpy(both, mean, (size_t)n_mean);
     memcpy(both + items, std, (size_t)n_std);
-    Py_BEGIN_ALLOW_THREADS rc = hr_view_normalize(ext_samples_of(self), view, both, both + items,
-                                                  (int)ndim, lengths, keep ? dims : NULL, &e);
-    Py_END_ALLOW_THREADS free(both);
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_view_normalize(ext_samples_of(self), view, both, both + items, (int)ndim,
+                                     lengths, keep ? dims : NULL, &e));
+    free(both);
     Py_XDECREF(keep);
     return done(self, rc, &e);
 }

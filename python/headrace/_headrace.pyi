@@ -12,6 +12,9 @@ def dtype(name: str, /) -> str | None:
     """numpy's name of the type that is also called "f4", "<f4", …"""
 
 def version() -> str: ...
+def ending() -> None:
+    """The interpreter ends: other threads do not come back from calls."""
+
 def drain_log() -> None:
     """Hand collected log lines to the logger "headrace"."""
 
@@ -144,6 +147,8 @@ class LoaderHandle:
     def plan(self) -> str: ...
     def stats(self) -> str: ...
     def hook(self, address: int, /) -> None: ...
+    def busy(self) -> bool:
+        """Whether another thread is in a call."""
     def close(self) -> None: ...
 
 @final

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _weakref
+import atexit
+
 from headrace import _headrace
 from headrace._arguments import choice, integer, optional, real, refuse, refuse_type
 from headrace._arguments import dtype as known_dtype
@@ -21,6 +24,18 @@ _SHUFFLE = {False: 0, True: 1, "global": 2}
 _REMAINDER = {None: 0, "drop": 1, "pad": 2, "short": 3, "wrap": 4}
 _MISSING = {"fill": 0, "nan": 1, "error": 2}
 _ON_ERROR = {"raise": 0, "mask": 1}
+_open: dict[int, Any] = {}  # weak references by id
+
+
+@atexit.register
+def _end() -> None:
+    """The interpreter ends. Daemon threads that are in a call do not come back, and what they wait for ends here:
+    nothing reads any more while the process takes itself apart."""
+    _headrace.ending()
+    for reference in list(_open.values()):
+        loader = reference()
+        if loader is not None and loader._handle.busy():
+            loader.close()
 
 
 def configure(workers: int | None = None, net_threads: int | None = None, io_threads: int | None = None) -> None:
@@ -122,6 +137,8 @@ class Loader:
 
     def __init__(self, handle: Any, samples: Samples, rank: int, world: int, steps: int | None) -> None:
         self._handle = handle
+        me = id(self)
+        _open[me] = _weakref.ref(self, lambda _: _open.pop(me, None))
         self.samples = samples
         self.rank = rank
         self.world = world
@@ -156,8 +173,6 @@ class Loader:
         from headrace._epoch import Epoch
 
         epoch = Epoch(self)
-        import _weakref
-
         self._live = _weakref.ref(epoch)
         return epoch
 

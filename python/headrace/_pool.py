@@ -31,8 +31,17 @@ class Threads(ThreadPoolExecutor):
                 start = self._started < self._most
                 self._started += start
             if start:
-                threading.Thread(target=self._work, name="headrace-store-read", daemon=True).start()
+                self._start()
         return future
+
+    def _start(self) -> None:
+        try:
+            threading.Thread(target=self._work, name="headrace-store-read", daemon=True).start()
+        except RuntimeError:  # no more threads: the others do it, where there are others
+            with self._guard:
+                self._started -= 1
+                if not self._started:
+                    raise
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:

@@ -253,7 +253,13 @@ def loader_text(loader: Loader, what: str = "Loader") -> str:
     step = state["position"] * state["streams"] // state["global_batch"]
     closed = "closed, at " if loader.closed else ""
     where = f"{closed}epoch {state['epoch']}, step {count(step)} of {count(p['steps'])}"
-    return "\n".join([f"<{what}: {where}, {plural(p['rows'], 'row')} a batch{_shuffle_words(p)}>", *views])
+    head = f"<{what}: {where}, {plural(p['rows'], 'row')} a batch{_shuffle_words(p)}>"
+    return "\n".join([head, *views, *_store_lines(loader.stats()["store"])])
+
+
+def _store_lines(store: dict[str, Any]) -> list[str]:
+    """What the store has done, where it lies behind a network."""
+    return [f"  store: {_store_words(store)}"] if "summary" in store else []
 
 
 def _shuffle_words(p: dict[str, Any]) -> str:

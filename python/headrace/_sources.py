@@ -43,6 +43,14 @@ def source_of(store: Any) -> Any:
     )
 
 
+def _name(thing: Any) -> str:
+    """What it calls itself; its type where it cannot say."""
+    try:
+        return str(thing)
+    except Exception:
+        return f"<{type(thing).__module__}.{type(thing).__qualname__}>"
+
+
 class ZarrSource:
     """A zarr Store; its coroutines run on the bridge's loop."""
 
@@ -54,7 +62,7 @@ class ZarrSource:
 
         self.store = store
         self.prefix = path.strip("/") + "/" if path.strip("/") else ""
-        self.shown = f"{store}/{self.prefix}".rstrip("/") if self.prefix else str(store)
+        self.shown = f"{_name(store)}/{self.prefix}".rstrip("/") if self.prefix else _name(store)
         self._range, self._suffix, self._prototype = RangeByteRequest, SuffixByteRequest, default_buffer_prototype()
 
     async def begin(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -126,7 +134,7 @@ class MappingSource:
 
     def read(self, key: str, offset: int, length: int) -> Any:
         data = self.store[key]
-        if offset == 0 and length == 0:
+        if data is None or (offset == 0 and length == 0):
             return data
         view = memoryview(data).cast("B")
         return view[max(0, len(view) + offset) :] if offset < 0 else view[offset : offset + length]
@@ -142,7 +150,10 @@ class FsspecSource(MappingSource):
     def __init__(self, store: Any) -> None:
         super().__init__(store)
         self.root = str(store.root).rstrip("/")
-        self.shown = str(store.fs.unstrip_protocol(self.root))
+        try:
+            self.shown = str(store.fs.unstrip_protocol(self.root))
+        except Exception:  # a file system of the caller's own
+            self.shown = f"{self.shown} at {self.root}"
         self._absent = tuple(getattr(store, "missing_exceptions", None) or (FileNotFoundError,))
 
     def read(self, key: str, offset: int, length: int) -> Any:
@@ -165,7 +176,7 @@ class FsspecSource(MappingSource):
 class BrokenSource:
     """What could not be opened: every read says why."""
 
-    def __init__(self, why: Exception) -> None:
+    def __init__(self, why: BaseException) -> None:
         self.why = why
 
     async def end(self) -> None:

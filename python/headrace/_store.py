@@ -61,7 +61,8 @@ def _concurrency(options: dict[str, Any] | None) -> int:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split()).encode("utf-8", "replace").decode()
+    line = " ".join(text.split()).encode("utf-8", "replace").decode()
+    return re.sub(r"[\0-\x1f\x7f]", "?", line)  # a NUL would end it
 
 
 class Bridge:
@@ -87,10 +88,18 @@ class Bridge:
         self._loop = asyncio.new_event_loop()
         _live[self] = None
         try:
-            self._thread.start()
+            self._start()
             return self._handle.open()
         except BaseException:  # perhaps interrupted, before anything else would end the thread
             self._tell_to_end()
+            raise
+
+    def _start(self) -> None:
+        try:
+            self._thread.start()
+        except RuntimeError:  # there is none to be had
+            self._loop.close()
+            _live.pop(self, None)
             raise
 
     def _tell_to_end(self) -> None:
@@ -124,11 +133,15 @@ class Bridge:
         self._begun = loop.create_task(self._begin(loop))
         loop.add_reader(self._handle.fileno(), self._take)
         try:
-            loop.run_forever()
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):
+                pass  # of a task that the store has made: whoever reads hears that the store is closed
             self._handle.close()
             loop.remove_reader(self._handle.fileno())
             loop.run_until_complete(self._end())
         finally:
+            self._handle.close()
             threads.shutdown(wait=False)
             loop.close()
             _live.pop(self, None)
@@ -142,7 +155,9 @@ class Bridge:
     async def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             await self.source.begin(loop)
-        except Exception as e:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as e:  # SystemExit would end the loop, and leave who waits waiting
             self.source = BrokenSource(e)
 
     async def _end(self) -> None:
@@ -219,8 +234,8 @@ class Bridge:
         code = _UNSUPPORTED if isinstance(e, NotImplementedError) else _STORE
         try:
             why = _line(f"{type(e).__name__}: {e}")
-        except Exception:  # its __str__ fails too
-            why = type(e).__name__
+        except BaseException:  # its __str__ fails too
+            why = _line(type(e).__name__)
         self._causes[f" {key} of ", why[:40]] = e
         while len(self._causes) > _CAUSES:
             del self._causes[next(iter(self._causes))]
@@ -243,5 +258,6 @@ def explain(error: BaseException) -> None:
 
 @atexit.register
 def _close_all() -> None:
+    _headrace.ending()  # whoever waits for a store of these does not hear that it is closed, nor anything else
     for bridge in list(_live):
         bridge.close()

@@ -22,7 +22,7 @@ static int find(struct wiring *w, const struct hr_loader_options *o, struct engi
     TRY(plan_open(&c, &plan, e));
     int rc = runtime_workers(&d.workers, e);
     if (rc >= 0) {
-        loader_engine_config(w, o, plan, d.store, workers_count(d.workers), &d);
+        loader_engine_config(w, o, plan, d.store, workers_count(d.workers), true, &d);
         rc = engine_choices(&c, plan, &d.engine, out, e);
         runtime_workers_done();
     }

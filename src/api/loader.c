@@ -18,6 +18,7 @@
 #include "api/core.h"
 #include "api/runtime.h"
 #include "base/mem.h"
+#include "format/shard.h"
 
 #define JOIN_LOCAL    (1u << 20)
 #define JOIN_REMOTE   (16u << 20)
@@ -59,6 +60,11 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Requests in flight: many small ones, fewer large ones, whose bytes fill any pipe. */
 static uint32_t fetches_of(const struct wiring *w)
 {
@@ -70,22 +76,26 @@ static uint32_t fetches_of(const struct wiring *w)
     return (uint32_t)(n < FETCHES_LEAST ? FETCHES_LEAST : least(n, FETCHES_MOST));
 }
 
-/* Memory besides the engine's own: the plan, indexes of shards, buffers of joined reads. */
+/* Memory besides the engine's own: the plan, indexes of shards, buffers of joined reads. `lean`: of these no more than has to
+ * be. */
 void loader_engine_config(const struct wiring *w, const struct hr_loader_options *o,
                           const struct plan *plan, const struct store *store, unsigned workers,
-                          struct driver_config *c)
+                          bool lean, struct driver_config *c)
 {
     struct engine_config *g = &c->engine;
-    bool remote = !store_blocking(store), sharded = false;
+    uint64_t index_least = 0;
     for (int i = 0; i < w->samples->n_arrays; i++)
-        sharded |= w->arrays[i]->shard != NULL;
+        index_least = most(index_least, shard_cache_least(w->arrays[i]));
+    bool remote = !store_blocking(store), sharded = index_least > 0;
     g->budget = o->memory ? o->memory : runtime_default_memory();
-    uint64_t part = g->budget / TABLES_SHARE;
-    c->index_bytes = sharded ? least(part, INDEX_BYTES) : 0;
+    uint64_t part = lean ? 0 : g->budget / TABLES_SHARE;
+    c->index_bytes = sharded ? most(least(part, INDEX_BYTES), index_least) : 0;
     g->join_bytes = remote ? JOIN_REMOTE : sharded ? least(part / workers, JOIN_LOCAL) : JOIN_LOCAL;
     g->tables =
         plan_facts(plan)->table_bytes + w->arena.total + w->samples->arena.total + c->index_bytes;
-    g->tables += sharded && !remote ? workers * g->join_bytes : 0;
+    uint64_t joined = sharded && !remote ? workers * g->join_bytes : 0;
+    g->tables += joined;
+    g->spare = joined + c->index_bytes - index_least;
     g->fetches = fetches_of(w);
     g->job_bytes = JOB_BYTES;
     g->job_chunks = JOB_CHUNKS;
@@ -110,6 +120,7 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
                               .hook = o->hook,
                               .hook_arg = o->hook_arg,
                               .log = runtime_log,
+                              .explain_ns = runtime_explain_ns(0),
                               .release = release_wiring,
                               .arg = w,
                               .process = runtime_process(),
@@ -118,8 +129,12 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
     TRY(batch_layout_new(w->tensors, w->samples->n_views, plan_facts(plan)->rows, &c.layout, e));
     int rc = runtime_workers(&c.workers, e);
     if (rc >= 0) {
-        loader_engine_config(w, o, plan, c.store, workers_count(c.workers), &c);
+        loader_engine_config(w, o, plan, c.store, workers_count(c.workers), false, &c);
         rc = driver_open(&c, driver, e);
+        if (rc == HR_EBUDGET) {
+            loader_engine_config(w, o, plan, c.store, workers_count(c.workers), true, &c);
+            rc = driver_open(&c, driver, e);
+        }
         if (rc < 0)
             runtime_workers_done();
     }
@@ -262,6 +277,7 @@ void loader_replace(struct hr_loader *l, struct plan *plan, struct driver *drive
     add_stats(&l->past, &done);
     l->engine.plan = plan;
     l->engine.driver = driver;
+    driver_succeed(driver, old);
     bool closed = l->closed;
     pthread_mutex_unlock(&l->mutex);
     if (closed)

@@ -58,7 +58,7 @@ int loader_build(struct hr_samples *s, const struct hr_loader_options *o, struct
 /* The engine's part of a driver's configuration: budget, tables, reads. */
 void loader_engine_config(const struct wiring *w, const struct hr_loader_options *o,
                           const struct plan *plan, const struct store *store, unsigned workers,
-                          struct driver_config *c);
+                          bool lean, struct driver_config *c);
 /* Other blocks and spreads (engine/choices.h): how many there are to choose from; 0 where that takes too long. */
 int loader_choices(struct hr_samples *s, const struct hr_loader_options *o,
                    struct engine_choice *out, struct hr_error *e);

@@ -6,14 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "net/net.h"
 #include "store/shared.h"
 
-#define LOG_LINES 256
-#define LOG_BYTES 640
+#define LOG_LINES  256
+#define LOG_BYTES  640
+#define EXPLAIN_NS 30000000000ull
 
 struct log_line {
     int level;
@@ -30,10 +32,12 @@ static struct {
     unsigned worker_users, net_users;
     int (*on_wait)(void *arg);
     void *on_wait_arg;
+    uint64_t explain_ns;
     int print;            /* atomic: lowest level of the lines that are printed; 0: none */
     struct log_line *log; /* a ring of LOG_LINES, made at the first line */
     unsigned log_first, log_n, log_lost;
-} runtime = {.mutex = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+} runtime = {
+    .mutex = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .explain_ns = EXPLAIN_NS};
 
 static void before_fork(void)
 {
@@ -133,6 +137,16 @@ uint64_t runtime_default_memory(void)
     return share < most ? share : most;
 }
 
+uint64_t runtime_explain_ns(uint64_t set)
+{
+    pthread_mutex_lock(&runtime.mutex);
+    if (set)
+        runtime.explain_ns = set;
+    uint64_t ns = runtime.explain_ns;
+    pthread_mutex_unlock(&runtime.mutex);
+    return ns;
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 int runtime_workers(struct workers **out, struct hr_error *e)
@@ -183,11 +197,16 @@ static void net_log(void *arg, int level, const char *text)
     runtime_log(level, text);
 }
 
-/* A line is one write, so that threads and processes do not mix theirs. */
+/* A line is one write, so that threads and processes do not mix theirs. The time of day is UTC: other machines' logs are
+ * held against it, and no time zone has to be looked up. */
 static void print_line(const char *text)
 {
-    char line[LOG_BYTES + 32];
-    int n = snprintf(line, sizeof line, "headrace: %s\n", text);
+    char line[LOG_BYTES + 48];
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    unsigned s = (unsigned)(t.tv_sec % 86400);
+    int n = snprintf(line, sizeof line, "headrace %02u:%02u:%02u.%03uZ: %s\n", s / 3600,
+                     s / 60 % 60, s % 60, (unsigned)(t.tv_nsec / 1000000), text);
     size_t size = n < (int)sizeof line ? (size_t)n : sizeof line - 1;
     line[size - 1] = '\n';
     (void)!write(STDERR_FILENO, line, size);

@@ -26,6 +26,8 @@ int runtime_shared(struct store_shared **out, struct hr_error *e);
 /* As the hook of hr_on_wait says; for store_env. */
 int runtime_interrupted(void *unused);
 void runtime_log(int level, const char *text);
+/* How long a loader waits for a batch before a line says what for: 30 s, or `set` from now on (0: as it is). For tests. */
+uint64_t runtime_explain_ns(uint64_t set);
 
 unsigned runtime_local_ranks(
     void); /* processes of this job on this machine, as the launcher says; at least 1 */

@@ -335,7 +335,7 @@ int budget_divide(struct budget *b, const struct plan *p, const struct footprint
     b->hold_cap = c->budget - sum_of(&d, &t) + t.hold;
     b->early = t.early;
     b->facts = (struct engine_facts){.budget = c->budget,
-                                     .minimum = minimum,
+                                     .minimum = minimum - c->spare,
                                      .tables = t.tables,
                                      .lane = t.lane,
                                      .batch = d.plan->batch_bytes,

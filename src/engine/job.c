@@ -192,8 +192,13 @@ static bool draft_add(struct engine *g, struct draft *d, uint32_t entry, enum mo
     return true;
 }
 
-/* Add the chunk if it is pending and as eligible as the ones the job was formed for. Until the first batch since the start
- * is finished, neighbours that only later ones need would be decoded before it. */
+/* Until the first batch since the start is finished, what only later ones need would be read and decoded before it. */
+static bool would_delay(const struct engine *g, const struct draft *d, const struct entry *n)
+{
+    return g->window.front == g->begin && n->first > d->first;
+}
+
+/* Add the chunk if it is pending and as eligible as the ones the job was formed for. */
 static bool neighbour_add(struct engine *g, struct draft *d, uint32_t array, uint64_t chunk,
                           uint64_t *run)
 {
@@ -203,9 +208,8 @@ static bool neighbour_add(struct engine *g, struct draft *d, uint32_t array, uin
     const struct entry *n = table_entry(&g->window.table, entry);
     enum mode mode = MODE_WAIT;
     uint64_t stored = stored_of(g, n);
-    if (*run + stored > g->config.join_bytes ||
+    if (*run + stored > g->config.join_bytes || would_delay(g, d, n) ||
         (d->pool == POOL_LANE && n->first != g->window.front) ||
-        (g->window.front == g->begin && n->first > d->first) ||
         (n->list != LIST_NONE && !needs_known(g, n->first)))
         return false;
     if (n->list == LIST_READY)
@@ -352,6 +356,14 @@ static bool draft_open(const struct engine *g, struct draft *d, const struct ent
     return n->first == g->window.front && ticket <= d->room && hold <= free;
 }
 
+/* May the chunk that is needed next be part of the job? A request takes longer than the decoding of all of a job. */
+static bool goes_with(const struct engine *g, const struct draft *d, const struct entry *n)
+{
+    if (d->pool == POOL_LANE && n->first != g->window.front)
+        return false;
+    return !g->config.remote || !would_delay(g, d, n);
+}
+
 static bool read_next(struct engine *g, struct action *out)
 {
     struct scan s = {g->window.front, NONE};
@@ -373,9 +385,8 @@ static bool read_next(struct engine *g, struct action *out)
         if (d.decoded >= g->config.job_bytes)
             break;
         entry = candidate(g, &s, &mode);
-    } while (
-        entry != NONE && mode != MODE_EVICT &&
-        (d.pool != POOL_LANE || table_entry(&g->window.table, entry)->first == g->window.front));
+    } while (entry != NONE && mode != MODE_EVICT &&
+             goes_with(g, &d, table_entry(&g->window.table, entry)));
     if (!d.n)
         return false;
     struct job *job = job_begin(g, &d, JOB_FETCHING);

@@ -63,6 +63,15 @@ uint64_t shard_cache_bytes(const struct shard_cache *c)
     return c->bytes;
 }
 
+uint64_t shard_cache_least(const struct array *x)
+{
+    const struct array_layout *l = x->layout;
+    uint64_t bytes = sizeof(struct shard_cache) + FIRST_BUCKETS * sizeof(struct cached *);
+    for (int i = 0; i < l->n_levels; i++)
+        bytes += sizeof(struct cached) + l->levels[i].entries * 16;
+    return x->shard ? bytes : 0;
+}
+
 static size_t bucket_of(size_t n_buckets, int owner, int level, uint64_t number)
 {
     uint64_t key[2] = {((uint64_t)owner << 8) | (uint64_t)level, number};

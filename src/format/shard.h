@@ -10,6 +10,8 @@
 struct shard_cache *shard_cache_new(uint64_t max_bytes);
 void shard_cache_free(struct shard_cache *c);
 uint64_t shard_cache_bytes(const struct shard_cache *c);
+/* What a cache holds at least while it serves x, whatever its bound: 0 where x has no shards. */
+uint64_t shard_cache_least(const struct array *x);
 /* Answer to a WHERE_INDEX of array x: bytes of the index, or ANSWER_MISSING (the shard object is absent). `object_size`:
  * size of the shard object if known, else 0 (entries beyond it are HR_EDATA). */
 int shard_cache_feed(struct shard_cache *c, const struct array *x, const struct where *w,

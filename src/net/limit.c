@@ -5,6 +5,7 @@
 #define QUICK_NS     2000000u
 #define QUICK_LASTS  64u       /* answers */
 #define ROUND_NS     20000000u /* shorter ones tell about the scheduler */
+#define QUICK_ROUND  50000000u /* … and these about what else the processor does */
 #define FLIGHT_BYTES (32u << 20)
 #define HOLD_NS      10000000000ull
 
@@ -65,6 +66,7 @@ static void begin_round(struct limit *l, uint64_t now_ns)
     l->successes = 0;
     l->round_bytes = 0;
     l->round_ns = now_ns;
+    l->used = 0;
 }
 
 static void hold(struct limit *l, uint32_t at, uint64_t now_ns)
@@ -74,42 +76,78 @@ static void hold(struct limit *l, uint32_t at, uint64_t now_ns)
     l->hold_until = now_ns + HOLD_NS;
 }
 
-/* A round of `now` answers is over. One in which it has grown, and the first, are about cold
- * connections: not counted. */
+/* What is in flight beyond `before` should bring a quarter of what it would where nothing is in its way. */
+static bool pays(const struct limit *l, uint64_t rate)
+{
+    uint64_t used = l->used < l->now ? l->used : l->now;
+    uint64_t more = used > l->before ? used - l->before : 0;
+    return rate > l->rate && (rate - l->rate) * 4 * l->before > l->rate * more;
+}
+
+/* Fewer do as well. */
+static bool suffices(const struct limit *l, uint64_t rate)
+{
+    return rate * 8 >= l->rate * 7;
+}
+
+static void try_other(struct limit *l, uint64_t rate, uint32_t other)
+{
+    l->rate = rate ? rate : 1;
+    l->settling = true;
+    l->before = l->now;
+    l->now = other;
+}
+
+static void more_is_better(struct limit *l)
+{
+    l->now = l->before;
+    l->rate = 0;
+    l->settling = true;
+    l->again = false;
+}
+
+/* A round of `now` answers is over. One in which it has changed, and the first, are about cold connections: not counted. */
 static void end_round(struct limit *l, uint64_t now_ns)
 {
     uint64_t us = (now_ns - l->round_ns) / 1000 + 1, rate = l->round_bytes * 1000 / us;
-    if (l->settling) {
+    uint32_t twice = l->now < l->max / 2 ? l->now * 2 : l->max;
+    if (l->settling)
         l->settling = false;
-    } else if (rate * 4 <= l->rate * 5) {
-        hold(l, l->before, now_ns);
-    } else if (l->now >= l->max) {
+    else if (!l->rate && l->again && l->quick && l->now > FEW)
+        try_other(l, rate, l->now / 2 > FEW ? l->now / 2 : FEW);
+    else if (l->now < l->before && suffices(l, rate))
         hold(l, l->now, now_ns);
-    } else {
-        l->rate = rate;
-        l->settling = true;
-        l->before = l->now;
-        l->now = l->now < l->max / 2 ? l->now * 2 : l->max;
-    }
+    else if (l->now < l->before)
+        more_is_better(l);
+    else if (l->rate && !pays(l, rate))
+        hold(l, l->before, now_ns);
+    else if (l->now >= l->max)
+        hold(l, l->now, now_ns);
+    else
+        try_other(l, rate, twice);
     begin_round(l, now_ns);
 }
 
-static void try_doubling(struct limit *l)
+static void try_again(struct limit *l)
 {
-    l->doubling = l->settling = true;
+    l->doubling = l->settling = l->again = true;
     l->rate = 0;
     l->before = l->now;
 }
 
-void limit_success(struct limit *l, bool waiting, uint64_t bytes, uint64_t now_ns)
+void limit_success(struct limit *l, bool waiting, uint32_t in_flight, uint64_t bytes,
+                   uint64_t now_ns)
 {
-    bool most = l->now >= l->max && !l->doubling;
-    if (!waiting || most || (l->doubling && l->gentle < l->now)) {
+    bool most = l->now >= l->max && !l->doubling && !(l->quick && l->hold_until && !l->fixed);
+    bool tried = l->doubling && l->now > l->before && in_flight > l->before + l->before / 4;
+    if ((!waiting && !tried) || most || (l->doubling && l->gentle < l->now)) {
         begin_round(l, now_ns);
         return;
     }
     l->round_bytes += bytes;
-    if (++l->successes < l->now || (l->doubling && now_ns - l->round_ns < ROUND_NS))
+    l->used = in_flight > l->used ? in_flight : l->used;
+    if (++l->successes < l->now ||
+        (l->doubling && now_ns - l->round_ns < (l->quick ? QUICK_ROUND : ROUND_NS)))
         return;
     if (l->doubling) {
         end_round(l, now_ns);
@@ -117,7 +155,7 @@ void limit_success(struct limit *l, bool waiting, uint64_t bytes, uint64_t now_n
         l->successes = 0;
         l->now++;
     } else if (l->hold_until <= now_ns) {
-        try_doubling(l);
+        try_again(l);
         begin_round(l, now_ns);
     }
 }

@@ -186,7 +186,8 @@ static void end_try(struct transfer *t)
     if (t->now.outcome == OUTCOME_FINAL) {
         if (t->now.fault.code >= 0) {
             bucket_success(&lane->bucket);
-            limit_success(&lane->limit, !TAILQ_EMPTY(&lane->queue), t->now.seen, lane->loop->now);
+            limit_success(&lane->limit, !TAILQ_EMPTY(&lane->queue), lane->in_flight + 1,
+                          t->now.seen, lane->loop->now);
         }
         finish_try(t);
     } else {

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 
 #define ASK_INTERRUPTED_NS 50000000ull
-#define EXPLAIN_NS         30000000000ull
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -156,6 +155,13 @@ void driver_pass_on(struct driver *d)
     pthread_mutex_unlock(&d->synced.mutex);
 }
 
+void driver_succeed(struct driver *d, const struct driver *before)
+{
+    for (int i = 0; i < d->fixed.config->n_arrays && i < before->fixed.config->n_arrays; i++)
+        if (__atomic_load_n(&before->turn.arrays[i].warned, __ATOMIC_RELAXED))
+            __atomic_store_n(&d->turn.arrays[i].warned, true, __ATOMIC_RELAXED);
+}
+
 const struct engine_facts *driver_facts(const struct driver *d)
 {
     return &d->fixed.facts;
@@ -260,7 +266,7 @@ int driver_next(struct driver *d, uint64_t deadline_ns, int (*interrupted)(void 
         turn_unlock(d);
         return rc;
     }
-    uint64_t start = clock_ns(), now = start, explain = start + EXPLAIN_NS;
+    uint64_t start = clock_ns(), now = start, explain = start + d->fixed.c.explain_ns;
     while (!answer_locked(d, out, &rc, e)) {
         now = clock_ns();
         if (deadline_ns && now >= deadline_ns) {
@@ -269,7 +275,7 @@ int driver_next(struct driver *d, uint64_t deadline_ns, int (*interrupted)(void 
         }
         if (now >= explain) {
             d->synced.explain = d->synced.news_left = true;
-            explain = now + EXPLAIN_NS;
+            explain = now + d->fixed.c.explain_ns;
             turn_unlock(d);
             pthread_mutex_lock(&d->synced.mutex);
             continue;

@@ -34,6 +34,7 @@ struct driver_config {
     bool missing_is_error;
     hr_hook hook; /* NULL, or run by a worker on each finished batch */
     void *hook_arg;
+    uint64_t explain_ns; /* without a batch for so long, a line says what is waited for */
     void (*log)(int level, const char *text); /* any thread */
     /* After the last use of arrays and parts; on any thread, perhaps a worker. */
     void (*release)(void *arg);
@@ -56,6 +57,9 @@ const struct engine_facts *driver_facts(const struct driver *d);
  * ends. */
 struct pool *driver_pool(struct driver *d);
 void driver_pass_on(struct driver *d);
+
+/* The same arrays go on: of what the driver before has warned this one does not warn again. */
+void driver_succeed(struct driver *d, const struct driver *before);
 
 /* Give up what is under way and go on at this step. Batches finished but not taken are dropped.
  * Does not wait. */

@@ -82,7 +82,7 @@ struct slots {
 
 struct array_use { /* what an array turned out to be */
     uint64_t probed, missing;
-    bool warned;
+    bool warned; /* atomic: driver_succeed */
 };
 
 struct driver {

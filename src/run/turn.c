@@ -237,9 +237,9 @@ static void end(struct driver *d)
 static void warn_if_all_missing(struct driver *d, uint32_t array, uint64_t least)
 {
     struct array_use *u = &d->turn.arrays[array];
-    if (u->warned || u->probed < least || u->missing < u->probed)
+    if (u->probed < least || u->missing < u->probed ||
+        __atomic_exchange_n(&u->warned, true, __ATOMIC_RELAXED))
         return;
-    u->warned = true;
     driver_log(d, 30,
                "array %s of %s: %s%llu chunk%s read so far %s missing and %s filled; is the "
                "archive complete?",
@@ -603,11 +603,12 @@ static void explain(struct driver *d)
     const char *url = store_url(d->fixed.c.store);
     char text[400], name[DRIVER_NAME_BYTES], trouble[STORE_TROUBLE_BYTES];
     uint32_t number, jobs;
+    double seconds = (double)d->fixed.c.explain_ns / 1e9; /* since the line before, or the call */
     bool some = engine_waits(d->turn.engine, &number, &jobs) && number < d->turn.n_jobs;
     struct job *j = some ? d->turn.jobs[number] : NULL;
     if (!j) {
         engine_explain(d->turn.engine, text, sizeof text);
-        driver_log(d, 30, "no batch for 30 s from %s: %s", url, text);
+        driver_log(d, 30, "no batch for %.3g s from %s: %s", seconds, url, text);
         return;
     }
     url = decode_chunk_name(j, 0, name, sizeof name);
@@ -616,8 +617,8 @@ static void explain(struct driver *d)
         snprintf(trouble, sizeof trouble, "it is being decoded");
     else if (!trouble[0])
         snprintf(trouble, sizeof trouble, "no answer yet, and nothing has failed");
-    driver_log(d, 30, "no batch for 30 s: waiting for chunk %s of %s (%u reads under way); %s",
-               name, url, jobs, trouble);
+    driver_log(d, 30, "no batch for %.3g s: waiting for chunk %s of %s (%u reads under way); %s",
+               seconds, name, url, jobs, trouble);
 }
 
 static void take_in(struct driver *d, struct news *m)

@@ -29,7 +29,7 @@ static void add_url(const struct azure_store *s, const struct net_try *t, struct
 static int add_headers(const struct azure_store *s, struct net_wire *w)
 {
     char date[SIGN_AZURE_DATE];
-    sign_azure_date(date, (int64_t)time(NULL) + atomic_load(&s->shared.clock_off));
+    sign_azure_date(date, clock_of_server(&s->shared.clock));
     int rc = net_wire_header(w, "Accept-Encoding", "identity");
     rc |= net_wire_header(w, "x-ms-date", date);
     if (!s->has_version)
@@ -120,7 +120,7 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
         return rc;
     w->mark = azure_mark_pack((struct azure_mark){
         .generation = (uint32_t)use.generation,
-        .clocks = (uint8_t)atomic_load(&s->shared.clocks),
+        .clocks = clock_mark(&s->shared.clock),
         .kind = (uint8_t)azure_kind_of(use.value),
         .listing = t->query != NULL,
     });

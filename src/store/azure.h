@@ -8,6 +8,7 @@
 
 #include "store/anonymous.h"
 #include "store/azure_options.h"
+#include "store/clock.h"
 #include "store/cred.h"
 #include "store/crypto.h"
 #include "store/remote.h"
@@ -33,8 +34,7 @@ struct azure_store {
     struct crypto crypto;
     struct cred *cred; /* NULL: anonymous by request */
     struct {
-        _Atomic uint32_t clocks;   /* how often the clock was corrected */
-        _Atomic int64_t clock_off; /* seconds the server is ahead of this machine */
+        struct server_clock clock;
         struct anonymous anonymous;
         pthread_mutex_t lock; /* of what follows */
         bool closed;

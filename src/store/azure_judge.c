@@ -14,8 +14,7 @@
 #include "store/azure.h"
 #include "store/xml.h"
 
-#define CLOCK_STEP_S 60  /* corrections smaller than this cannot be what was wrong */
-#define SKEW_S       840 /* the service takes 15 minutes */
+#define SKEW_S 840 /* the service takes 15 minutes */
 
 struct answer {
     const struct net_reply *reply;
@@ -73,41 +72,11 @@ static bool is(const struct answer *a, const char *code)
 
 /* ---- what an answer teaches ------------------------------------------------------------------ */
 
-/* How far the server's clock is ahead of this machine's; false: it does not say. */
-static bool clock_off(const struct answer *a, int64_t *off)
-{
-    size_t n;
-    int64_t theirs;
-    const char *date = reply_header(a->reply->head, "date", &n);
-    if (!date || !reply_date(date, n, &theirs))
-        return false;
-    *off = theirs - (int64_t)time(NULL);
-    return true;
-}
-
 static bool learns_time(struct azure_store *s, const struct answer *a)
 {
-    int64_t off;
-    if (a->reply->head->status != 403 || a->mark.kind != AZURE_KEY ||
-        !is(a, "AuthenticationFailed"))
-        return false;
-    if ((uint8_t)atomic_load(&s->shared.clocks) != a->mark.clocks)
-        return true;
-    if (!clock_off(a, &off))
-        return false;
-    int64_t change = off - atomic_load(&s->shared.clock_off);
-    if (change > -CLOCK_STEP_S && change < CLOCK_STEP_S)
-        return false;
-    atomic_store(&s->shared.clock_off, off);
-    atomic_fetch_add(&s->shared.clocks, 1);
-    char text[256];
-    snprintf(
-        text, sizeof text,
-        "%.120s: this machine's clock differs from the server's by %lld s; requests are signed "
-        "with the server's time",
-        s->shown, (long long)(off < 0 ? -off : off));
-    net_say(s->net, 30, text);
-    return true;
+    return a->reply->head->status == 403 && a->mark.kind == AZURE_KEY &&
+           is(a, "AuthenticationFailed") &&
+           clock_learns(&s->shared.clock, a->reply->head, a->mark.clocks, s->shown, s->net);
 }
 
 /* A private container is hidden from anonymous requests in many words: 401, 403, 404
@@ -175,7 +144,7 @@ static const char *anonymous_hint(struct azure_store *s)
 static const char *failed_hint(struct azure_store *s, const struct answer *a)
 {
     int64_t off = 0;
-    bool skewed = clock_off(a, &off) && (off > SKEW_S || off < -SKEW_S);
+    bool skewed = clock_ahead(a->reply->head, &off) && (off > SKEW_S || off < -SKEW_S);
     if (a->mark.kind == AZURE_SAS && sas_has_ended(s))
         return "the SAS token has expired (its se is in the past); get a new one";
     if (a->mark.kind == AZURE_SAS)

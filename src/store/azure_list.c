@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "net/url.h"
 #include "store/azure.h"
+#include "store/pages.h"
 #include "store/xml.h"
 
 struct page {
@@ -16,6 +17,7 @@ struct page {
     size_t below_size;
     struct buf *names;
     struct buf marker, text;
+    struct pages pages;
     const char *tag; /* behind the tag of the name before, in the document */
     bool complete;
     char code[64]; /* of an <Error> that came with status 200 */
@@ -99,7 +101,6 @@ static int write_query(struct buf *query, const struct page *p)
 
 static int read_page(struct page *p, const struct buf *body, const char *what, struct hr_error *e)
 {
-    char *before = p->marker.size ? mem_strdup(p->marker.data) : NULL;
     p->complete = false;
     p->tag = body->data;
     buf_clear(&p->marker);
@@ -109,9 +110,8 @@ static int read_page(struct page *p, const struct buf *body, const char *what, s
     else if (!p->complete)
         rc = error_set(e, HR_ESTORE, "%s: the answer is no listing%s%s", what,
                        p->code[0] ? " but an error: " : "; check endpoint", p->code);
-    else if (p->marker.size && before && !strcmp(before, p->marker.data))
+    else if (p->marker.size && pages_go_round(&p->pages, p->marker.data, p->marker.size))
         rc = error_set(e, HR_ESTORE, "%s: the listing goes on, but does not say where", what);
-    mem_free(before);
     return rc;
 }
 

@@ -1,5 +1,5 @@
-/* See cred_env.h. Names and order are curl's: http_proxy in lower case only, since servers turn
- * a "Proxy:" request header into HTTP_PROXY. */
+/* See cred_env.h. Names and order are curl's, and HTTP_PROXY in upper case is heeded as Python's own clients do: not where
+ * REQUEST_METHOD says that this is a CGI program, whose server turns a "Proxy:" request header into it. */
 #include "store/cred_env.h"
 
 #include <stdlib.h>
@@ -17,9 +17,12 @@ static const char *first_set(const char *const *names, size_t n)
 
 const char *env_proxy(bool tls)
 {
-    static const char *const plain[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
+    static const char *const plain[] = {"http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"};
+    static const char *const cgi[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
     static const char *const secure[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
-    return tls ? first_set(secure, 4) : first_set(plain, 3);
+    return tls                        ? first_set(secure, 4)
+           : getenv("REQUEST_METHOD") ? first_set(cgi, 3)
+                                      : first_set(plain, 4);
 }
 
 const char *env_no_proxy(void)

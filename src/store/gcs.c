@@ -63,7 +63,7 @@ static int add_signature(struct gcs_store *s, const struct net_try *t, const str
         .service = "s3",
     };
     sign_v4_init(&signature);
-    int rc = sign_v4(&s->crypto, &s->key, &r, v, (int64_t)time(NULL), &signature, e);
+    int rc = sign_v4(&s->crypto, &s->key, &r, v, clock_of_server(&s->clock), &signature, e);
     if (rc == 0 && (net_wire_header(w, "x-amz-date", signature.date) < 0 ||
                     net_wire_header(w, "x-amz-content-sha256", r.payload) < 0 ||
                     net_wire_header(w, "Authorization", signature.authorization.data) < 0))
@@ -108,7 +108,9 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
     int rc = s->cred ? cred_get(s->cred, &use, e) : 0;
     if (rc)
         return rc;
-    w->mark = gcs_mark_pack((struct gcs_mark){(uint32_t)use.generation, t->query != NULL});
+    w->mark = gcs_mark_pack((struct gcs_mark){.generation = (uint32_t)use.generation,
+                                              .clock = clock_mark(&s->clock),
+                                              .listing = t->query != NULL});
     buf_init(&query);
     rc = write_request(s, t, use.value, &query, w, e);
     cred_done(&use);
@@ -286,6 +288,7 @@ static int open_store(struct gcs_store *s, const char *url, const char *options,
     TRY(parse(s, url, e));
     TRY(gcs_options_read(&s->options, options, env, s->shown, &s->arena, e));
     TRY(find_place(s, e));
+    s->net = net;
     TRY(open_cred(s, net, e));
     TRY(check_headers(s, e));
     TRY(sum_init(&s->sum, e));

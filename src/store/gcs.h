@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "store/anonymous.h"
+#include "store/clock.h"
 #include "store/cred.h"
 #include "store/gcs_options.h"
 #include "store/remote.h"
@@ -27,20 +28,23 @@ struct gcs_store {
     struct sign_v4_key key;
     struct sum sum;
     struct anonymous anonymous;
+    struct server_clock clock; /* of signatures */
+    struct net *net;           /* for the log; the client holds it */
 };
 
 /* What a try was made with: in net_wire's mark, for the judge. */
 struct gcs_mark {
     uint32_t generation; /* of the credential */
+    uint8_t clock;
     bool listing;
 };
 static inline uint64_t gcs_mark_pack(struct gcs_mark m)
 {
-    return (uint64_t)m.generation << 1 | m.listing;
+    return (uint64_t)m.generation << 9 | (uint64_t)m.clock << 1 | m.listing;
 }
 static inline struct gcs_mark gcs_mark_unpack(uint64_t v)
 {
-    return (struct gcs_mark){(uint32_t)(v >> 1), (v & 1) != 0};
+    return (struct gcs_mark){(uint32_t)(v >> 9), (uint8_t)(v >> 1), (v & 1) != 0};
 }
 
 enum net_verdict gcs_judge(void *arg, const struct net_reply *reply, struct net_saying *say);

@@ -11,6 +11,8 @@
 #include "store/gcs.h"
 #include "store/xml.h"
 
+#define SKEW_S 300 /* tokens are taken from clocks that differ by less */
+
 struct answer {
     const struct net_reply *reply;
     struct gcs_mark mark;
@@ -141,6 +143,12 @@ static bool learns_credential(struct gcs_store *s, const struct answer *a)
     return s->cred && status == 401 && cred_refused(s->cred, a->mark.generation);
 }
 
+static bool learns_time(struct gcs_store *s, const struct answer *a)
+{
+    return is(a, "RequestTimeTooSkewed") &&
+           clock_learns(&s->clock, a->reply->head, a->mark.clock, s->shown, s->net);
+}
+
 /* ---- what it says ---------------------------------------------------------------------------- */
 
 static const char *anonymous_hint(struct gcs_store *s)
@@ -153,7 +161,11 @@ static const char *denied_hint(struct gcs_store *s, const struct answer *a)
     const char *hint = !s->cred || cred_tried(s->cred) ? anonymous_hint(s) : NULL;
     if (hint)
         return hint;
-    if (a->reply->head->status == 401)
+    int64_t off;
+    bool unknown = a->reply->head->status == 401;
+    if (unknown && clock_ahead(a->reply->head, &off) && (off > SKEW_S || off < -SKEW_S))
+        return "the clock of this machine is wrong, by which tokens are made and end; set it";
+    if (unknown)
         return "the token was not accepted: it has expired, or was revoked; for public data try "
                "anon";
     if (a->mark.listing)
@@ -211,7 +223,7 @@ enum net_verdict gcs_judge(void *arg, const struct net_reply *reply, struct net_
     struct answer a;
     read_answer(&a, reply);
     memcpy(say->code, a.code, sizeof say->code);
-    if (learns_credential(s, &a)) {
+    if (learns_time(s, &a) || learns_credential(s, &a)) {
         say->hint = hint_of(s, &a);
         return NET_AGAIN;
     }

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "net/url.h"
 #include "store/gcs.h"
+#include "store/pages.h"
 #include "store/s3.h"
 
 #define FIELDS "kind,items/name,prefixes,nextPageToken"
@@ -19,6 +20,7 @@ struct page {
     const char *what; /* for errors */
     struct buf *names;
     struct buf token;
+    struct pages pages;
 };
 
 static int add_name(struct page *p, const struct json *v, struct hr_error *e)
@@ -57,7 +59,7 @@ static int read_page(struct page *p, const struct buf *body, struct hr_error *e)
     if (rc == 0)
         rc = add_names(p, page, e);
     const char *next = rc == 0 ? json_str(json_get(page, "nextPageToken")) : NULL;
-    if (rc == 0 && next && *next && p->token.size && !strcmp(next, p->token.data))
+    if (rc == 0 && next && *next && pages_go_round(&p->pages, next, strlen(next)))
         rc = error_set(e, HR_ESTORE, "%s: the listing goes on, but does not say where", p->what);
     if (rc == 0) {
         buf_clear(&p->token);

@@ -120,7 +120,7 @@ static int add_signature(struct s3_store *s, const struct s3_address *a, const s
         .service = "s3",
     };
     sign_v4_init(&signature);
-    int64_t now = (int64_t)time(NULL) + atomic_load(&s->shared.clock_off);
+    int64_t now = clock_of_server(&s->shared.clock);
     int rc = sign_v4(&s->crypto, &s->key, &r, v, now, &signature, e);
     if (rc == 0 && (net_wire_header(w, "x-amz-date", signature.date) < 0 ||
                     net_wire_header(w, "x-amz-content-sha256", r.payload) < 0 ||
@@ -135,7 +135,7 @@ static int build(void *arg, const struct net_try *t, struct net_wire *w, struct 
 {
     struct s3_store *s = arg;
     struct cred_use use = {.value = NULL};
-    struct s3_mark mark = {.clocks = (uint8_t)atomic_load(&s->shared.clocks),
+    struct s3_mark mark = {.clocks = clock_mark(&s->shared.clock),
                            .head = !strcmp(t->method, "HEAD"),
                            .listing = t->query != NULL};
     if (!mark.head && atomic_load(&s->shared.search) == S3_SEARCH_UNDER_WAY)

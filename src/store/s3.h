@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "store/anonymous.h"
+#include "store/clock.h"
 #include "store/cred.h"
 #include "store/remote.h"
 #include "store/s3_options.h"
@@ -37,9 +38,8 @@ struct s3_store {
     struct sum sum;
     struct {
         _Atomic(struct s3_at *) at;
-        _Atomic int search;        /* enum s3_search */
-        _Atomic uint32_t clocks;   /* how often the clock was corrected */
-        _Atomic int64_t clock_off; /* seconds the server is ahead of this machine */
+        _Atomic int search; /* enum s3_search */
+        struct server_clock clock;
         struct anonymous anonymous;
         pthread_mutex_t lock; /* of replacing `at` */
     } shared;

@@ -12,8 +12,7 @@
 #include "store/s3.h"
 #include "store/xml.h"
 
-#define CLOCK_STEP_S 60 /* corrections smaller than this cannot be what was wrong */
-#define ENDS_SOON_S  5  /* a credential so near its end may have been refused for it */
+#define ENDS_SOON_S 5 /* a credential so near its end may have been refused for it */
 
 struct answer {
     const struct net_reply *reply;
@@ -115,28 +114,8 @@ static bool learns_region(struct s3_store *s, const struct answer *a)
 
 static bool learns_time(struct s3_store *s, const struct answer *a)
 {
-    char date[64] = "";
-    int64_t theirs;
-    if (!is(a, "RequestTimeTooSkewed"))
-        return false;
-    if ((uint8_t)atomic_load(&s->shared.clocks) != a->mark.clocks)
-        return true;
-    take_header(a, "date", date, sizeof date);
-    if (!reply_date(date, strlen(date), &theirs))
-        return false;
-    int64_t off = theirs - (int64_t)time(NULL);
-    int64_t change = off - atomic_load(&s->shared.clock_off);
-    if (change > -CLOCK_STEP_S && change < CLOCK_STEP_S)
-        return false;
-    atomic_store(&s->shared.clock_off, off);
-    atomic_fetch_add(&s->shared.clocks, 1);
-    char text[256];
-    snprintf(text, sizeof text,
-             "%s: this machine's clock differs from the server's by %lld s; requests are signed "
-             "with the server's time",
-             s->shown, (long long)(off < 0 ? -off : off));
-    net_say(s->net, 30, text);
-    return true;
+    return is(a, "RequestTimeTooSkewed") &&
+           clock_learns(&s->shared.clock, a->reply->head, a->mark.clocks, s->shown, s->net);
 }
 
 /* RGW, and S3 in some places, refuse an expired token with a mere AccessDenied. */

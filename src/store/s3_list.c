@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "net/url.h"
+#include "store/pages.h"
 #include "store/s3.h"
 #include "store/xml.h"
 
@@ -15,6 +16,7 @@ struct page {
     size_t below_size;
     struct buf *names;
     struct buf token, text;
+    struct pages pages;
     bool encoded, complete, more;
     char code[64]; /* of an <Error> that came with status 200 */
 };
@@ -97,8 +99,6 @@ static int read_page(struct page *p, const struct buf *body, const char *what, s
     /* EncodingType stands behind the names in some answers and before them in others. */
     p->encoded = body->size && strstr(body->data, "<EncodingType>url</EncodingType>");
     p->complete = p->more = false;
-    size_t had = p->token.size;
-    char *before = had ? mem_strdup(p->token.data) : NULL;
     buf_clear(&p->token);
     int rc = xml_read(body->data ? body->data : "", body->size, "its answer", element, p, e);
     if (rc < 0)
@@ -106,9 +106,8 @@ static int read_page(struct page *p, const struct buf *body, const char *what, s
     else if (!p->complete)
         rc = error_set(e, HR_ESTORE, "%s: the answer is no listing%s%s", what,
                        p->code[0] ? " but an error: " : "; check endpoint_url", p->code);
-    else if (p->more && (!p->token.size || (before && !strcmp(before, p->token.data))))
+    else if (p->more && (!p->token.size || pages_go_round(&p->pages, p->token.data, p->token.size)))
         rc = error_set(e, HR_ESTORE, "%s: the listing goes on, but does not say where", what);
-    mem_free(before);
     return rc;
 }
 

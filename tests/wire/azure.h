@@ -138,6 +138,7 @@ static inline void clear_azure(void)
 {
     static const char *const names[] = {
         "http_proxy",
+        "HTTP_PROXY",
         "all_proxy",
         "ALL_PROXY",
         "AZURE_STORAGE_ACCOUNT",

@@ -200,6 +200,7 @@ static void listings_that_are_not_whole_are_errors(void)
     static const char *const cases[][2] = {{"list-cut", "ends early"},
                                            {"list-error", "InternalError"},
                                            {"list-endless", "does not say where"},
+                                           {"list-round", "does not say where"},
                                            {"list-html", "XML"},
                                            {"noperm", "SAS"},
                                            {"empty404", "nothing that could be listed"},

@@ -24,6 +24,7 @@ and its name says how it behaves:
     changing         another ETag with every answer        short        every first body of a blob is cut
     list-cut         a listing whose XML is cut            list-error   <Error> with status 200
     list-endless     the same marker for ever              list-html    a page of HTML with status 200
+    list-round       three of them in turn for ever
     list-names       names that XML cannot hold, two pages
 
 /_count/CONTAINER, /_tokens: how many requests, how many tokens there have been. /login/TENANT/oauth2/v2.0/token,
@@ -336,6 +337,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         end = "</Blobs><NextMarker>%s</NextMarker></EnumerationResults>"
         if c == "list-endless":
             return head + blob % (prefix + "a") + end % "again"
+        if c == "list-round":
+            marker = {"": "one", "one": "two", "two": "three"}.get(q.get("marker", ""), "one")
+            return head + blob % (prefix + "a") + end % marker
         if c == "list-names":
             encoded = "<Name Encoded='true'>" if prefix.endswith("single/") else '<Name Encoded="true">'
             odd = blob.replace("<Name>", encoded)

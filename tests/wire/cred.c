@@ -31,6 +31,7 @@ static void clear_aws(void)
         "AWS_DEFAULT_REGION",
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
         "http_proxy",
+        "HTTP_PROXY",
         "AWS_DEFAULT_PROFILE",
         "AWS_CA_BUNDLE",
         "AWS_CONFIG_FILE",

@@ -12,6 +12,7 @@ the ways below, at random.
     short       half of the body, then close             truncated   not even all of the header
     long        more than was announced                  reset       20 bytes, then RST
     stall       10 bytes, then silence                   silent      no answer
+    mute        the header, then silence                 vanish      no answer, and the connection is closed
     busy        503 or 429 in the server's own words, Retry-After: 0
     dated       the same, Retry-After as a date          internal    500
     page        502 with a page of HTML                  misnamed    not HTTP at all
@@ -41,7 +42,21 @@ from pathlib import Path
 import faulty_archive
 from faulty_kinds import KINDS, Http
 
-FAILURES = ("short", "truncated", "long", "reset", "stall", "silent", "busy", "dated", "internal", "page", "misnamed")
+FAILURES = (
+    "short",
+    "truncated",
+    "long",
+    "reset",
+    "stall",
+    "mute",
+    "silent",
+    "vanish",
+    "busy",
+    "dated",
+    "internal",
+    "page",
+    "misnamed",
+)
 LIES = ("shifted", "ignored", "gzip", "login", "redirect", "region")
 FAULTS = (*FAILURES, *LIES)
 LINGER = struct.pack("ii", 1, 0)
@@ -69,6 +84,7 @@ class Server:
         self.root, self.faults, self.rate, self.kind = Path(root), faults, rate, kind or Http()
         self.random, self.lock = random.Random(seed), threading.Lock()
         self.most, self.delay = 1000, 0.0  # requests at once, more are refused; seconds before each answer
+        self.lasts = 0  # requests of a connection, of which the last is not answered; 0: it stays
         self.chunks, self.honest = 0, 0  # requests for chunks; how many of them go well whatever the rate
         self.everything = False  # metadata is broken too
         self.then: Callable[[], None] | None = None  # what happens, once, when these are over
@@ -84,7 +100,7 @@ class Server:
     def start(self) -> None:
         self.over.clear()
         for host in self.hosts:
-            listener = socket.socket()
+            listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, self.port))
             listener.listen(256)
@@ -125,7 +141,7 @@ class Server:
                 threading.Thread(target=self.talk, args=(s,), daemon=True).start()
 
     def talk(self, s: socket.socket) -> None:
-        data = b""
+        data, taken = b"", 0
         with contextlib.suppress(OSError), s:
             while True:
                 while b"\r\n\r\n" not in data:
@@ -136,7 +152,8 @@ class Server:
                 if b"\r\n\r\n" not in data:
                     break
                 request, data = data.split(b"\r\n\r\n", 1)
-                if not self.take(s, request.decode("latin-1")):
+                taken += 1
+                if taken == self.lasts or not self.take(s, request.decode("latin-1")):
                     break
         with self.lock:
             self.sockets.pop(s, None)
@@ -250,6 +267,14 @@ class Server:
     def do_stall(self, s: socket.socket, status: int, body: bytes, more: list[str]) -> bool:
         s.sendall(head(status, len(body), *more) + body[:10])
         self.over.wait(60)
+        return False
+
+    def do_mute(self, s: socket.socket, status: int, body: bytes, more: list[str]) -> bool:
+        s.sendall(head(status, len(body), *more))
+        self.over.wait(60)
+        return False
+
+    def do_vanish(self, s: socket.socket, status: int, body: bytes, more: list[str]) -> bool:
         return False
 
     def do_silent(self, s: socket.socket, status: int, body: bytes, more: list[str]) -> bool:

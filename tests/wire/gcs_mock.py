@@ -23,6 +23,7 @@ and buckets, whose names say how they behave. Every key "hello…" holds "hello 
     limited       429 rateLimitExceeded twice               broken    503 backendError twice
     list-cut      a listing that ends early                 list-html a page of HTML with status 200
     list-endless  the same pageToken for ever               list-two  two pages
+    list-round    three of them in turn for ever            late      has a clock three hours ahead
     flipped       bodies that are not those of their hashes flipped-once the first of them
 """
 
@@ -290,6 +291,9 @@ class Handler(s3_mock.Handler):
         page = {"kind": "storage#objects"}
         if b == "list-endless":
             page |= {"items": [{"name": prefix + "a"}], "nextPageToken": "again"}
+        elif b == "list-round":
+            token = {"": "one", "one": "two", "two": "three"}.get(q.get("pageToken", ""), "one")
+            page |= {"items": [{"name": prefix + "a"}], "nextPageToken": token}
         elif b == "list-two" and "pageToken" not in q:
             page |= {"items": [{"name": prefix}, {"name": prefix + "a\1&b+ü\n"}], "nextPageToken": "1/=+&"}
         elif b == "list-two":

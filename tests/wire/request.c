@@ -112,6 +112,12 @@ static void proxies_come_from_the_option_or_the_environment(void)
     setenv("no_proxy", "elsewhere", 1);
     struct store *by_env = open_url(NULL, NULL, "http://data.invalid/echo");
     unsetenv("http_proxy");
+    setenv("HTTP_PROXY", proxy, 1);
+    struct store *by_capitals = open_url(NULL, NULL, "http://data.invalid/echo");
+    setenv("REQUEST_METHOD", "GET", 1); /* a CGI program: whoever asked it may have set that */
+    struct store *of_cgi = open_url(NULL, NULL, "http://127.0.0.1:%d/echo", liar.port);
+    unsetenv("REQUEST_METHOD");
+    unsetenv("HTTP_PROXY");
     unsetenv("no_proxy");
     struct store *by_option = open_url(NULL, options, "http://data.invalid/echo");
     char *a = head_of(excepted, "k"), *b = head_of(by_env, "k"), *c = head_of(by_option, "k");
@@ -119,6 +125,11 @@ static void proxies_come_from_the_option_or_the_environment(void)
     check(!strncmp(b, "GET http://data.invalid/echo/k ", 31));
     check(!strncmp(c, "GET http://data.invalid/echo/k ", 31));
     free(a), free(b), free(c);
+    a = head_of(by_capitals, "k"), b = head_of(of_cgi, "k");
+    check(!strncmp(a, "GET http://data.invalid/echo/k ", 31));
+    check(!strncmp(b, "GET /echo/k ", 12));
+    free(a), free(b);
+    store_unref(by_capitals), store_unref(of_cgi);
     store_unref(excepted), store_unref(by_env), store_unref(by_option);
 }
 
@@ -194,7 +205,8 @@ static void bad_urls_are_refused_without_repeating_secrets(void)
 
 int main(int argc, char **argv)
 {
-    const char *const clean[] = {"http_proxy", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"};
+    const char *const clean[] = {"http_proxy", "HTTP_PROXY", "all_proxy",
+                                 "ALL_PROXY",  "no_proxy",   "NO_PROXY"};
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++)
         unsetenv(clean[i]);
     if (argc < 2 || !server_start(&liar, argv[1]))

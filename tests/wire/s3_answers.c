@@ -382,6 +382,7 @@ static void listings_that_are_not_whole_are_errors(void)
     static const char *const cases[][2] = {{"list-cut", "ends early"},
                                            {"list-error", "InternalError"},
                                            {"list-endless", "does not say where"},
+                                           {"list-round", "does not say where"},
                                            {"list-html", "XML"},
                                            {"denied", "s3:ListBucket"},
                                            {"gone", "NoSuchBucket"}};
@@ -437,6 +438,7 @@ static void urls_follow_endpoint_and_style(void)
 int main(int argc, char **argv)
 {
     static const char *const clean[] = {"http_proxy",
+                                        "HTTP_PROXY",
                                         "all_proxy",
                                         "ALL_PROXY",
                                         "AWS_PROFILE",

@@ -22,6 +22,7 @@ is "new", with OLD it is "old". The region is us-east-1 unless the bucket's name
     cut404        404 whose XML is cut
     list-cut      a listing whose XML is cut                       list-error  <Error> with status 200
     list-endless  the same continuation token for ever             list-html   a page of HTML with status 200
+    list-round    three tokens in turn for ever
     list-bytes    names that XML cannot hold, two pages
     flipped       bodies that are not those of their checksums     flipped-once   the first of them
     of-parts      a checksum of the checksums of parts
@@ -200,6 +201,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return "<Error><Code>InternalError</Code></Error>"
         if self.bucket == "list-endless":
             more = "<IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>"
+            return page % (encoded + more + key % (prefix + "a"))
+        if self.bucket == "list-round":
+            token = {"": "one", "one": "two", "two": "three"}.get(q.get("continuation-token", ""), "one")
+            more = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>"
             return page % (encoded + more + key % (prefix + "a"))
         if self.bucket == "list-bytes" and "continuation-token" not in q:
             more = "<IsTruncated>true</IsTruncated><NextContinuationToken>1/=+&amp;</NextContinuationToken>"

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <sys/wait.h>
 
+#include "api/runtime.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -150,6 +151,13 @@ static void a_sequential_epoch_is_the_archive_in_order(void)
     hr_samples_unref(s);
 }
 
+/* The bytes that an error says are needed at least; 0 where it says none. */
+static uint64_t least_named(void)
+{
+    const char *least = strstr(e.text, "at least"), *from = least ? strchr(least, '(') : NULL;
+    return from ? strtoull(from + 1, NULL, 10) : 0;
+}
+
 static void shuffled_epochs_differ_and_hold_every_sample_once(void)
 {
     struct hr_samples *s = open_samples();
@@ -161,10 +169,8 @@ static void shuffled_epochs_differ_and_hold_every_sample_once(void)
         o.memory = budget == 0 ? 160000 : budget == 1 ? 700000 : 0;
         struct hr_loader *l = NULL;
         int rc = hr_loader_open(s, &o, &l, &e);
-        for (int i = 0; i < 9 && rc == HR_EBUDGET; i++) { /* the smallest, by its own words */
-            const char *least = strstr(e.text, "at least");
-            check(least && (least = strchr(least, '(')));
-            o.memory = least ? strtoull(least + 1, NULL, 10) : 0;
+        if (rc == HR_EBUDGET) { /* the smallest that is accepted, by its own words */
+            o.memory = (int64_t)least_named();
             rc = hr_loader_open(s, &o, &l, &e);
         }
         must(rc);
@@ -177,6 +183,39 @@ static void shuffled_epochs_differ_and_hold_every_sample_once(void)
         hr_loader_unref(l);
     }
     hr_samples_unref(s);
+}
+
+static void the_smallest_budget_that_is_named_is_accepted(void)
+{
+    static const char *const arrays[] = {"t2m", "u10", "raw", NULL}; /* NULL: three views */
+    for (int i = 0; i < 12; i++) {
+        struct hr_samples *s = arrays[i / 3] ? one_view(arrays[i / 3]) : open_samples();
+        struct hr_loader_options o = HR_LOADER_OPTIONS;
+        struct hr_loader *l = NULL;
+        char *plan = NULL, minimum[64];
+        o.n = i % 3 ? 4 : 1;
+        o.shuffle = i % 3 == 2 ? HR_SHUFFLE_SPREAD : 0;
+        o.memory = 1;
+        check_eq(hr_loader_open(s, &o, &l, &e), HR_EBUDGET);
+        uint64_t least = least_named();
+        o.memory = (int64_t)least - 1;
+        check_eq(hr_loader_open(s, &o, &l, &e), HR_EBUDGET);
+        check_eq(least_named(), least);
+        o.memory = (int64_t)least;
+        must(hr_loader_open(s, &o, &l, &e));
+        if (!arrays[i / 3])
+            check(run_epoch(l, NULL) >= 44);
+        hr_loader_unref(l);
+        snprintf(minimum, sizeof minimum, "\"minimum\": %" PRIu64 ",", least);
+        for (o.memory = (int64_t)least; o.memory < 16 << 20; o.memory *= 3) {
+            must(hr_loader_open(s, &o, &l, &e));
+            must(hr_loader_plan_json(l, &plan, &e));
+            check_has(plan, minimum);
+            hr_free(plan);
+            hr_loader_unref(l);
+        }
+        hr_samples_unref(s);
+    }
 }
 
 static void the_order_does_not_depend_on_the_budget(void)
@@ -578,6 +617,48 @@ static void closing_does_not_wait_for_a_server(void)
     hr_samples_unref(s);
 }
 
+/* Whether a log line has all of `parts` (until NULL). */
+static bool was_said(const char *const *parts)
+{
+    char text[640];
+    int level;
+    bool found = false;
+    while (hr_log_next(&level, text, sizeof text)) {
+        bool all = true;
+        for (const char *const *p = parts; *p; p++)
+            all &= strstr(text, *p) != NULL;
+        found |= all && level == 30;
+    }
+    return found;
+}
+
+static void what_is_waited_for_is_said(void)
+{
+    static const char *const chunk[] = {"no batch for 0.05 s: waiting for chunk ",
+                                        "/c/0/0/0 of http://", "reads under way", "no answer yet",
+                                        NULL};
+    if (!*little_served)
+        SKIP("no server");
+    uint64_t usual = runtime_explain_ns(0);
+    runtime_explain_ns(50000000);
+    struct hr_samples *s = one_view("t2m");
+    struct hr_loader_options o = HR_LOADER_OPTIONS;
+    struct hr_batch *b = NULL;
+    o.n = 4;
+    struct hr_loader *l = open_loader(s, &o);
+    was_said(chunk); /* what others said */
+    set_stuck(true);
+    check_eq(hr_loader_next(l, 400, &b, &e), HR_ETIMEOUT);
+    check(was_said(chunk));
+    set_stuck(false);
+    check_eq(hr_loader_next(l, 20000, &b, &e), 1);
+    hr_batch_release(b);
+    hr_loader_unref(l);
+    hr_samples_unref(s);
+    runtime_explain_ns(usual);
+    check_eq(usual, 30000000000);
+}
+
 static void *close_soon(void *l)
 {
     usleep(30000);
@@ -797,6 +878,7 @@ static void run_all(void)
     RUN(a_sequential_epoch_is_the_archive_in_order);
     RUN(shuffled_epochs_differ_and_hold_every_sample_once);
     RUN(the_order_does_not_depend_on_the_budget);
+    RUN(the_smallest_budget_that_is_named_is_accepted);
     RUN(batches_outlive_their_loader);
     RUN(a_state_at_every_step_gives_the_same_suffix);
     RUN(a_state_of_other_options_is_refused_by_name);
@@ -809,6 +891,7 @@ static void run_all(void)
     RUN(integers_have_no_nan_for_missing_chunks);
     RUN(waits_end_by_timeout_interrupt_or_close);
     RUN(closing_does_not_wait_for_a_server);
+    RUN(what_is_waited_for_is_said);
     RUN(closing_wakes_a_waiting_consumer);
     RUN(reports_are_json_with_the_numbers);
     RUN(two_loaders_share_the_workers);

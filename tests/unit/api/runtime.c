@@ -1,7 +1,12 @@
 /* What a process has once: log lines, limits, threads that are counted. */
+#include <netinet/in.h>
+#include <arpa/inet.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "api/runtime.h"
+#include "base/thread.h"
 #include "t.h"
 
 static struct hr_error e;
@@ -68,10 +73,61 @@ static void workers_are_shared_counted_and_configured_before(void)
     runtime_workers_done();
 }
 
+static int hook_calls, hook_lines, hook_stop_after;
+
+static int hook(void *arg)
+{
+    char text[640];
+    int level;
+    while (hr_log_next(&level, text, sizeof text))
+        hook_lines++;
+    check_eq(*(int *)arg, 42);
+    return ++hook_calls >= hook_stop_after;
+}
+
+/* A listener that takes connections and never answers. */
+static int listen_silently(char *url, size_t n)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    check(fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof a) && !listen(fd, 16) &&
+          !getsockname(fd, (struct sockaddr *)&a, &size));
+    snprintf(url, n, "http://127.0.0.1:%d/a.zarr", ntohs(a.sin_port));
+    return fd;
+}
+
+static void whoever_waits_is_asked_and_can_stop_it(void)
+{
+    struct hr_archive *a = NULL;
+    char url[64];
+    int arg = 42, fd = listen_silently(url, sizeof url);
+    hook_calls = hook_lines = 0;
+    hook_stop_after = 6;
+    hr_on_wait(hook, &arg);
+    uint64_t start = clock_ns();
+    check_eq(hr_open(url, NULL, &a, &e), HR_ECANCELED);
+    uint64_t took = clock_ns() - start;
+    check(took >= 250000000 && took < 8000000000);
+    check(hook_calls >= 6 && hook_calls <= 8); /* others that wait may be asked once more */
+    check(!a);
+    hook_calls = 0;
+    hr_on_wait(NULL, NULL); /* nobody is asked any more */
+    check_eq(hr_open(url, "{\"first_byte_timeout\": 0.2, \"max_retries\": 0}", &a, &e), HR_ESTORE);
+    check_eq(hook_calls, 0);
+    hook_stop_after = 1000000; /* lines come while it waits */
+    hr_on_wait(hook, &arg);
+    check_eq(hr_open(url, "{\"first_byte_timeout\": 0.3, \"max_retries\": 1}", &a, &e), HR_ESTORE);
+    check(hook_calls > 0 && hook_lines > 0);
+    hr_on_wait(NULL, NULL);
+    close(fd);
+}
+
 int main(void)
 {
     RUN(log_lines_come_in_order_and_the_oldest_are_lost);
     RUN(launchers_tell_the_number_of_local_ranks);
     RUN(workers_are_shared_counted_and_configured_before);
+    RUN(whoever_waits_is_asked_and_can_stop_it);
     return t_done();
 }

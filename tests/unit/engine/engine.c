@@ -38,8 +38,14 @@ static void a_fetch_reserves_all_its_chunks_at_once(void)
     c.join_bytes = 1u << 20;
     c.ahead = 6;
     c.remote = true;
+    c.fetches = 1;
     struct engine *g = tiny_engine(one_to_one, &c);
     struct action a = job_of_kind(g, ACTION_FETCH);
+    check_eq(a.n_chunks, 1); /* others would delay the first batch */
+    check_eq(tiny_feed(g, EVENT_FETCHED, a.job), 0);
+    a = job_of_kind(g, ACTION_DECODE);
+    check_eq(tiny_feed(g, EVENT_DONE, a.job), 0);
+    a = job_of_kind(g, ACTION_FETCH);
     check(a.n_chunks >= 3);
     check_eq(a.chunks[0].n_pieces, 0);
     check_eq(a.ticket, a.n_chunks * 2 * TINY_ITEM + 4 * TINY_ITEM);

@@ -16,18 +16,18 @@ static void the_limit_halves_once_per_overload_and_grows_back(void)
     check(limit_throttled(&l, 100, 200));
     check_eq(l.now, 16);
     for (int i = 0; i < 16; i++)
-        limit_success(&l, true, 1, MS);
+        limit_success(&l, true, 1, 1, MS);
     check_eq(l.now, 17);
     for (int i = 0; i < 1000; i++)
-        limit_success(&l, false, 1, MS); /* nobody waits: no need for more */
+        limit_success(&l, false, 1, 1, MS); /* nobody waits: no need for more */
     check_eq(l.now, 17);
     for (int i = 0; i < 100000; i++)
-        limit_success(&l, true, 1, MS);
+        limit_success(&l, true, 1, 1, MS);
     check_eq(l.now, 256);
     for (int i = 0; i < 20; i++)
         limit_throttled(&l, 300 + 2 * (uint64_t)i, 301 + 2 * (uint64_t)i);
     check_eq(l.now, 1);
-    limit_success(&l, true, 1, MS);
+    limit_success(&l, true, 1, 1, MS);
     check_eq(l.now, 2);
 }
 
@@ -67,7 +67,7 @@ static uint32_t round_of(struct limit *l, uint64_t *now, uint64_t ms)
 {
     uint32_t n = l->now;
     for (uint32_t i = 1; i <= n; i++)
-        limit_success(l, true, 65536, *now + ms * MS * i / n);
+        limit_success(l, true, n, 65536, *now + ms * MS * i / n);
     *now += ms * MS;
     return l->now;
 }
@@ -78,7 +78,7 @@ static void it_doubles_while_that_brings_more(void)
     uint64_t now = MS;
     limit_init(&l, 32, 256, 4);
     limit_far(&l);
-    limit_success(&l, false, 0, now);     /* alone */
+    limit_success(&l, false, 1, 0, now);  /* alone */
     check_eq(round_of(&l, &now, 80), 32); /* new connections */
     check_eq(round_of(&l, &now, 20), 64);
     check_eq(round_of(&l, &now, 80), 64);
@@ -135,6 +135,78 @@ static void it_goes_back_where_that_brings_nothing(void)
     check_eq(l.now, 36);
 }
 
+/* Rounds of a store with enough to do for `wanted` at once, which brings what `rate` says of so many (objects a ms, in 1/1000). */
+static void rounds(struct limit *l, uint32_t wanted, uint64_t (*rate)(uint32_t n), uint64_t *now,
+                   int most)
+{
+    for (int i = 0; i < most; i++) {
+        uint32_t n = l->now < wanted ? l->now : wanted;
+        uint64_t ns = 1000 * MS / rate(n);
+        for (uint32_t k = 0; k < l->now; k++)
+            limit_success(l, l->now < wanted, n, 1000000, *now += ns);
+    }
+}
+
+static uint64_t by_number(uint32_t n) /* far away: each brings as much */
+{
+    return 20ull * n;
+}
+
+static uint64_t by_cache(uint32_t n) /* near by: 16 fill the processor, more of them its caches */
+{
+    return n <= 16 ? 3000ull * n / 16 : 3000ull * 8 / (8 + n / 4);
+}
+
+static struct limit a_near_one(uint32_t start)
+{
+    struct limit l;
+    limit_init(&l, start, 256, 4);
+    for (int i = 0; i < 200; i++)
+        limit_answered(&l, true, start > 16 ? SLOW : MS, 1000000);
+    for (int i = 0; i < 20; i++)
+        limit_answered(&l, true, MS, 1000000);
+    return l;
+}
+
+static void a_doubling_that_nobody_uses_is_not_kept_unproved(void)
+{
+    uint64_t now = MS;
+    struct limit l = a_near_one(16);
+    rounds(&l, 64, by_cache, &now, 200);
+    check_eq(l.now, 16);
+    /* All that is asked for goes out at twice as many: it is measured all the same. */
+    l = a_near_one(16);
+    rounds(&l, 32, by_cache, &now, 200);
+    check_eq(l.now, 16);
+    rounds(&l, 17, by_cache, &now, 20000); /* so few more that nothing can be said */
+    check(l.now <= 32);
+    limit_init(&l, 64, 256, 4);
+    limit_far(&l);
+    rounds(&l, 100, by_number, &now, 100);
+    check(l.now >= 128); /* 100 bring more than 64 did */
+}
+
+static void near_by_what_has_grown_is_tried_with_fewer(void)
+{
+    uint64_t now = MS;
+    struct limit l = a_near_one(64);
+    l.doubling = false; /* it has been found to be right, some time */
+    l.hold_until = now;
+    uint32_t seen[8];
+    for (int i = 0; i < 8; i++) {
+        rounds(&l, 256, by_cache, &now, 1200); /* ten seconds and more */
+        seen[i] = l.now;
+    }
+    check_eq(seen[7], 16);
+    for (int i = 1; i < 8; i++)
+        check(seen[i] <= seen[i - 1] || seen[i] <= 32);
+    l = a_near_one(64);
+    l.doubling = false;
+    l.hold_until = now;
+    rounds(&l, 256, by_number, &now, 3000); /* where fewer bring less it goes back */
+    check(l.now >= 64);
+}
+
 int main(void)
 {
     RUN(the_limit_halves_once_per_overload_and_grows_back);
@@ -142,5 +214,7 @@ int main(void)
     RUN(it_doubles_while_that_brings_more);
     RUN(the_first_answers_tell_where_to_start);
     RUN(it_goes_back_where_that_brings_nothing);
+    RUN(a_doubling_that_nobody_uses_is_not_kept_unproved);
+    RUN(near_by_what_has_grown_is_tried_with_fewer);
     return t_done();
 }
