@@ -2,7 +2,7 @@
 
     python examples/forecast.py [ARCHIVE] [EPOCHS]
 
-Without an archive it makes one: 250 days of waves that drift eastwards, every six hours, packed as reanalyses are.
+Without an archive it makes one: half a year of waves that drift eastwards, every six hours, packed as reanalyses are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import zarr
 import headrace as hr
 
 
-def make(path: str, steps: int = 1000) -> str:
+def make(path: str, steps: int = 730) -> str:
     """t2m and u10 on 16 × 32 points, seven steps a chunk."""
     rng = np.random.default_rng(0)
     time, lat, lon = np.ogrid[:steps, -1:1:16j, 0 : 2 * np.pi : 33j]
@@ -50,7 +50,7 @@ def main(url: str, epochs: int) -> None:
     moments = splits(era5)["train"].moments("x", by="channel", progress=False)  # validation has no part in it
     parts = splits(era5, moments)
     print(moments, parts.report(), sep="\n\n")
-    first, last = (torch.nn.Conv2d(a, b, 5, padding=2, padding_mode="circular") for a, b in ((8, 32), (32, 2)))
+    first, last = (torch.nn.Conv2d(a, b, 5, padding=2, padding_mode="circular") for a, b in ((8, 24), (24, 2)))
     model = torch.nn.Sequential(first, torch.nn.GELU(), last)
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     loader = parts["train"].batches(32, shuffle=True, seed=0)
