@@ -106,8 +106,10 @@ static int split_axis(struct hr_samples *s, int a, const double *fractions, int 
     for (; !rc && made < n; made++)
         if ((rc = ids_in_span(s, a, (struct span){from[made], to[made]}, &out[made], e)))
             break;
-    while (rc && made-- > 0)
+    while (rc && made-- > 0) {
         hr_samples_unref(out[made]);
+        out[made] = NULL;
+    }
     mem_free(from);
     mem_free(to);
     mem_free(by_rank);
