@@ -285,7 +285,7 @@ def _fraction(what: str, value: object) -> Any:
     from fractions import Fraction
 
     accepted = "a positive number such as 2 or 0.5 is expected"
-    given = value if isinstance(value, Fraction) else real(what, value, accepted)
+    given: Any = value if isinstance(value, Fraction) else real(what, value, accepted)
     if not abs(given) <= _SCALES:  # nor NaN
         refuse(what, value, accepted)
     number = Fraction(given).limit_denominator(_SCALES)

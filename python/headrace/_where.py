@@ -104,7 +104,9 @@ def _named(samples: Samples, handle: Any, coordinates: Coordinates, name: str, v
         stem = stem or _time_axis(coordinates, axes)
         return handle.where(_part_mask(coordinates, stem, which, value), find_axis(samples, stem))
     if name in samples.axes:
-        refuse(f"where: {name}", value, "its samples have no label of their own: choose them by number (isel) or a mask")
+        refuse(
+            f"where: {name}", value, "its samples have no label of their own: choose them by number (isel) or a mask"
+        )
     hint = near(name, [*axes, *along_arrays(samples), *PARTS])
     refuse(
         f"where: {name}",

@@ -4,6 +4,7 @@
  * count most values several times), with the same ids. Its tensors are float32 where that holds the values exactly. Rows
  * are added in order on the caller's thread while workers decode ahead. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +75,11 @@ static int copy_view(struct core *to, const struct core *from, int number, struc
     to->views[to->n_views++] = v;
     memcpy(to->axes, from->axes, sizeof to->axes);
     to->n_axes = from->n_axes;
+    for (int a = 0; a < to->n_axes; a++)
+        if (to->axes[a].edge == EDGE_PAD) { /* what lies outside is no value */
+            to->axes[a].padded = true;
+            to->axes[a].value = NAN;
+        }
     to->base = core_ref((struct core *)from); /* names and lists lie there */
     return 0;
 }

@@ -246,7 +246,7 @@ def test_crops_are_anywhere_alike(ensemble: str) -> None:
 def test_a_run_goes_on_in_the_middle_of_an_epoch_of_crops(ensemble: str, shuffle: bool) -> None:
     along = {"time": None, "y": hr.crop(5, parts=2), "x": hr.patch(4, edge="pad")}
     s = hr.open(ensemble).samples(along=along, v=hr.view("v", isel={"member": [0, 3]}), h=hr.view("land"))
-    options = {"shuffle": shuffle, "seed": 3, "remainder": "drop"}
+    options: dict[str, Any] = {"shuffle": shuffle, "seed": 3, "remainder": "drop"}
     with s.batches(6, **options) as loader:
         whole = [(b.index.numpy().tolist(), b["v"].numpy().tobytes()) for b, _ in zip(loader, range(25))]
     with s.batches(6, **options) as loader:
@@ -319,6 +319,18 @@ def test_moments_count_what_patches_show(ensemble: str) -> None:
     m = s.isel(time=slice(0, 20)).moments("v", cache=False, progress=False)
     assert m.count == v.size
     assert np.allclose(m.mean, v.mean()) and np.allclose(m.std, v.std()) and m.min == v.min() and m.max == v.max()
+
+
+def test_moments_leave_out_what_lies_outside(ensemble: str) -> None:
+    land = np.arange(120.0)
+    for value in (None, 1e6):
+        s = hr.open(ensemble).samples(along={"y": hr.patch(5, edge="pad", value=value), "x": hr.patch(10)}, v="land")
+        m = s.moments("v", cache=False, progress=False)
+        assert (
+            (m.count, m.min, m.max) == (120, 0, 119)
+            and np.isclose(m.mean, land.mean())
+            and np.isclose(m.std, land.std())
+        )
 
 
 # ---- what cannot be --------------------------------------------------------------------------------------------------
