@@ -382,7 +382,7 @@ def test_what_cannot_be_is_said_in_a_line(ensemble: str, along: Any, text: str) 
 def test_scales_that_do_not_fit_are_refused(ensemble: str) -> None:
     archive = hr.open(ensemble)
     for along, view, text in (
-        ({"y": hr.patch(4)}, hr.view("half"), "or say the scale="),
+        ({"y": hr.patch(4)}, hr.view("half"), "the scale= at which"),
         ({"y": hr.patch(3)}, hr.view("half", scale=2), "size 3 is no multiple"),
         ({"y": hr.patch(4, 3, edge="valid")}, hr.view("half", scale=2), "stride 3 is no multiple"),
         ({"y": hr.patch(4)}, hr.view("half", scale=3), "at scale 3/1 of 12 in land, 4 are expected"),
