@@ -285,8 +285,8 @@ def _fraction(what: str, value: object) -> Any:
     from fractions import Fraction
 
     accepted = "a positive number such as 2 or 0.5 is expected"
-    given: Any = value if isinstance(value, Fraction) else real(what, value, accepted)
-    if not abs(given) <= _SCALES:  # nor NaN
+    given = value if isinstance(value, Fraction) else float(real(what, value, accepted))
+    if not -_SCALES <= given <= _SCALES:  # nor NaN
         refuse(what, value, accepted)
     number = Fraction(given).limit_denominator(_SCALES)
     if not 0 < number <= _SCALES:
