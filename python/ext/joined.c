@@ -33,7 +33,7 @@ PyObject *ext_concat(PyObject *module, PyObject *args)
     struct hr_archive **of = take_archives(s, list, n);
     if (!of)
         return NULL;
-    EXT_WAITS(ext_state_of(self), rc = hr_archive_concat(of, n, along, &a, &e));
+    EXT_WAITS(s, rc = hr_archive_concat(of, n, along, &a, &e));
     free((void *)of);
     return rc < 0 ? ext_raise(s, &e) : ext_archive_new(s, a);
 }
@@ -56,7 +56,7 @@ PyObject *ext_combine(PyObject *module, PyObject *args)
         rc = texts[i] ? 0 : -1;
     }
     if (texts && rc == 0) {
-        EXT_WAITS(ext_state_of(self), rc = hr_archive_combine(of, texts, n, &a, &e));
+        EXT_WAITS(s, rc = hr_archive_combine(of, texts, n, &a, &e));
         if (rc < 0)
             ext_raise(s, &e);
     }
