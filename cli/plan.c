@@ -163,16 +163,85 @@ static void print_list(const struct value *p, const char *key, const char *label
         row(label, "%s", v->text);
 }
 
+#define CHOICE_CELLS 6
+
+/* One line of the table of choices: v NULL, its head. */
+static void choice_cells(const struct value *v, const char *cells[CHOICE_CELLS])
+{
+    static const char *const head[CHOICE_CELLS] = {"block",    "spread", "memory",
+                                                   "at least", "reads",  ""};
+    if (!v) {
+        memcpy(cells, head, sizeof head);
+        return;
+    }
+    char *reads = cli_keep(32);
+    snprintf(reads, 32, "%.3g ×", value_number(v, "amplification", 1));
+    cells[0] = count(v, "block");
+    cells[1] = count(v, "spread");
+    cells[2] = bytes(v, "memory");
+    cells[3] = bytes(v, "minimum");
+    cells[4] = reads;
+    cells[5] = !strcmp(value_text(v, "current", ""), "true") ? "now" : "";
+}
+
+/* What other blocks and spreads would cost; `memory` is from where on nothing is read again. */
+static void print_choices(const struct value *p)
+{
+    const struct value *list = value_get(p, "choices"), *first = list ? list->first : NULL;
+    int width[CHOICE_CELLS] = {0};
+    const char *cells[CHOICE_CELLS];
+    for (const struct value *v = NULL; first; v = v ? v->next : first) {
+        choice_cells(v, cells);
+        for (int i = 0; i < CHOICE_CELLS; i++) {
+            int w = cli_width(cells[i], strlen(cells[i]));
+            width[i] = w > width[i] ? w : width[i];
+        }
+        if (v && !v->next)
+            break;
+    }
+    for (const struct value *v = NULL; first; v = v ? v->next : first) {
+        char line[256] = "";
+        size_t k = 0;
+        choice_cells(v, cells);
+        for (int i = 0; i < CHOICE_CELLS && k < sizeof line; i++)
+            k += (size_t)snprintf(line + k, sizeof line - k, "%s%s%*s", i ? "  " : "", cells[i],
+                                  width[i] - cli_width(cells[i], strlen(cells[i])), "");
+        for (k = strlen(line); k && line[k - 1] == ' '; k--)
+            line[k - 1] = 0;
+        printf("%-12s%s\n", v ? "" : "choices", line);
+        if (v && !v->next)
+            break;
+    }
+}
+
+/* "time × member"; ids are said of one axis only. */
+static const char *axes_of(const struct value *samples, bool *plain)
+{
+    static char out[256];
+    const struct value *axes = value_get(samples, "axes");
+    size_t k = 0;
+    out[0] = 0;
+    *plain = true;
+    for (const struct value *v = axes ? axes->first : NULL; v && k < sizeof out; v = v->next) {
+        *plain &= v == axes->first && !strcmp(value_text(v, "kind", ""), "steps");
+        k += (size_t)snprintf(out + k, sizeof out - k, "%s%s", k ? " × " : "",
+                              value_text(v, "name", ""));
+    }
+    return out;
+}
+
 static void print_plan(const struct value *samples, const struct value *p)
 {
+    bool plain;
+    const char *along = axes_of(samples, &plain);
     const char *first = value_text(samples, "first_id", ""),
                *last = value_text(samples, "last_id", "");
-    if (!strcmp(first, last))
-        row("samples", "%s along %s, id %s", count(p, "samples"), value_text(samples, "along", ""),
-            first);
+    if (!plain)
+        row("samples", "%s along %s", count(p, "samples"), along);
+    else if (!strcmp(first, last))
+        row("samples", "%s along %s, id %s", count(p, "samples"), along, first);
     else
-        row("samples", "%s along %s, ids %s … %s", count(p, "samples"),
-            value_text(samples, "along", ""), first, last);
+        row("samples", "%s along %s, ids %s … %s", count(p, "samples"), along, first, last);
     row("steps", "%s an epoch, of %s row%s; remainder %s", count(p, "steps"), count(p, "rows"),
         plural(p, "rows"), value_text(p, "remainder", ""));
     print_views(samples, p);
@@ -180,6 +249,7 @@ static void print_plan(const struct value *samples, const struct value *p)
     print_cost(p);
     print_memory(p);
     print_quality(p);
+    print_choices(p);
     print_list(p, "warnings", "warning");
     print_list(p, "advice", "advice");
 }

@@ -8,7 +8,9 @@
 
 static const char common[] =
     "Samples\n"
-    "  --along DIM          the sample axis\n"
+    "  --along DIM          the sample axis; DIM,DIM: each combination; may be repeated\n"
+    "  --along DIM=patch:SIZE[/STRIDE][:EDGE]   patches; EDGE is valid, clip, pad or reflect\n"
+    "  --along DIM=crop:SIZE[/PARTS]            random crops; NAME=draws:N: so many of each\n"
     "  --view VIEW          one tensor; may be repeated (see below)\n"
     "  --sel DIM=LABEL      keep the samples whose coordinate fits; A:B is a range, both ends "
     "included\n"
@@ -39,6 +41,7 @@ static const char language[] =
     "dropped\n"
     "  time=-6,0            the steps -6 … 0                    time=window:7   the same, 7 steps\n"
     "  time=lag:6h          the step 6 hours before the sample, by coordinate (-6h: after)\n"
+    "  time=-12,0,6         every sixth of them\n"
     "  level=850            elsewhere, by label; a single one drops the dimension\n"
     "  level=500:1000       a range, both ends included; lat=60:-60:2 takes every second\n"
     "  level=500|850        a list\n"
@@ -46,6 +49,7 @@ static const char language[] =
     "  dtype=f4             the tensor's type                   decode=no  packed numbers as "
     "stored\n"
     "  stack=DIM            the dimension that several arrays are stacked on (channel)\n"
+    "  constant=yes         no sample axis: the same for all samples\n"
     "Double quotes protect ; : | in a label: --sel 'time=\"2020-01-01T06:00\":2021'.\n"
     "\n"
     "  --view 'x=t2m,u10;time=-6,0' --view 'y=t2m;time=6'\n";
@@ -250,8 +254,7 @@ static int take(struct request *r, int c, const char *name, const char *text)
 {
     switch (c) {
     case O_ALONG:
-        r->along = text;
-        return EXIT_OK;
+        return along_take(r, text);
     case O_VIEW:
         if (r->n_views == REQUEST_MOST_VIEWS)
             return cli_usage(r->command, "at most %d views are taken here", REQUEST_MOST_VIEWS);
@@ -335,8 +338,10 @@ int request_open(const struct request *r, struct opened *o)
     int rc = EXIT_OK;
     *o = (struct opened){0};
     if (hr_open(r->url, r->storage, &o->archive, &e) < 0 ||
-        hr_samples_new(o->archive, r->along, &o->samples, &e) < 0)
+        hr_samples_new(o->archive, NULL, &o->samples, &e) < 0)
         rc = cli_fail(&e);
+    if (!rc)
+        rc = along_add(r, o->samples);
     for (int i = 0; !rc && i < r->n_views; i++)
         rc = view_add(r, r->views[i], o->samples);
     if (!rc && r->isel)

@@ -6,10 +6,16 @@
 #include "cli.h"
 
 #define REQUEST_MOST_VIEWS 64
+#define REQUEST_MOST_AXES  8
 
 struct request {
     const char *command;
-    const char *url, *storage, *along;
+    const char *url, *storage;
+    const char *along; /* the first axis */
+    struct {
+        const char *name, *what; /* what: NULL, each position; else "patch:256" and the like */
+    } axes[REQUEST_MOST_AXES];
+    int n_axes;
     const char *views[REQUEST_MOST_VIEWS];
     int n_views;
     const char *sel, *isel; /* on the sample axis; NULL: all samples */
@@ -30,6 +36,12 @@ int request_read(int argc, char **argv, const char *usage, bool bench, struct re
 /* EXIT_OK, or the exit status with everything closed again and the reason said. */
 int request_open(const struct request *r, struct opened *o);
 void request_close(struct opened *o);
+
+/* ---- along.c ----------------------------------------------------------------------------------------------------- */
+
+int along_take(struct request *r, const char *text); /* one --along */
+bool along_has(const struct request *r, const char *name, size_t n);
+int along_add(const struct request *r, struct hr_samples *s); /* the axes, before any view */
 
 /* ---- view.c ------------------------------------------------------------------------------------------------------ */
 

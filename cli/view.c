@@ -1,10 +1,10 @@
 /* The language of --view, --sel and --isel, which says on one line what hr.view(…) says in Python.
  *
  *     NAME=ARRAY[,ARRAY…][;PART]…
- *         AXIS=STEP            AXIS=FIRST,LAST      AXIS=window:N        AXIS=lag:DURATION     (the sample axis)
+ *         AXIS=STEP            AXIS=FIRST,LAST[,BY]  AXIS=window:N        AXIS=lag:DURATION     (a sample axis)
  *         DIM=LABEL            DIM=A:B[:STEP]       DIM=LABEL|LABEL…                           (labels, ends included)
  *         DIM@=INDEX           DIM@=A:B[:STEP]      DIM@=INDEX|INDEX…                          (indices, Python's rules)
- *         dtype=TYPE           stack=DIM            decode=no
+ *         dtype=TYPE           stack=DIM            decode=no            constant=yes
  *
  * Double quotes protect the separators inside a label. A label that looks like a number is a number, unless the coordinate
  * takes texts or times (the library refuses the number, and the text is tried). Every message comes with the text and a
@@ -254,7 +254,7 @@ static int try_labels(const struct language *l, const char *dim, const char *jso
                       struct hr_samples **kept, struct hr_error *e)
 {
     return l->view ? hr_view_sel(l->samples, l->view, dim, json, e)
-                   : hr_samples_sel(l->samples, json, kept, e);
+                   : hr_samples_axis_sel(l->samples, dim, json, kept, e);
 }
 
 static int add_labels(const struct language *l, struct span part, const char *dim, struct span s,
@@ -277,9 +277,8 @@ static int add_labels(const struct language *l, struct span part, const char *di
     return rc < 0 ? refused(l, part, &e) : EXIT_OK;
 }
 
-static int add_steps(const struct language *l, struct span part, struct span s)
+static int add_steps(const struct language *l, struct span part, const char *dim, struct span s)
 {
-    const char *dim = l->request->along;
     struct span kind = until(s.at, end_of(s), ":");
     struct hr_error e;
     int64_t first, last;
@@ -297,17 +296,20 @@ static int add_steps(const struct language *l, struct span part, struct span s)
         return rc < 0 ? refused(l, part, &e) : EXIT_OK;
     }
     struct span a = until(s.at, end_of(s), ",");
-    struct span b = a.size < s.size ? (struct span){end_of(a) + 1, s.size - a.size - 1} : a;
-    if (!integer(a, &first) || !integer(b, &last))
-        return wrong(
-            l, part,
-            "on the sample axis %s a view takes steps: %s=STEP, %s=FIRST,LAST, %s=window:N "
-            "or %s=lag:DURATION",
-            dim, dim, dim, dim, dim);
+    struct span b = a.size < s.size ? until(end_of(a) + 1, end_of(s), ",") : a;
+    struct span by = {end_of(b) + 1, (size_t)(end_of(s) - end_of(b))};
+    int64_t step = 1;
+    bool every = end_of(b) < end_of(s);
+    by.size -= every;
+    if (!integer(a, &first) || !integer(b, &last) || (every && !integer(by, &step)))
+        return wrong(l, part,
+                     "on the sample axis %s a view takes steps: %s=STEP, %s=FIRST,LAST[,BY], "
+                     "%s=window:N or %s=lag:DURATION",
+                     dim, dim, dim, dim, dim);
     if (last < first)
         return wrong(l, part, "the last step, %lld, lies before the first, %lld", (long long)last,
                      (long long)first);
-    rc = hr_view_steps(l->samples, l->view, dim, first, last, &e);
+    rc = hr_view_steps_every(l->samples, l->view, dim, first, last, step, &e);
     return rc < 0 ? refused(l, part, &e) : EXIT_OK;
 }
 
@@ -325,7 +327,7 @@ static int add_part(const struct language *l, struct span part)
     }
     if (!key.size)
         return wrong(l, part, "a dimension is missing before '='");
-    if (is(key, "stack"))
+    if (is(key, "stack") || is(key, "constant"))
         return EXIT_OK; /* read with the arrays */
     if (is(key, "dtype")) {
         enum hr_dtype t = hr_dtype_parse(text_of(s));
@@ -339,8 +341,8 @@ static int add_part(const struct language *l, struct span part)
         return hr_view_decode(l->samples, l->view, is(s, "yes"), &e) < 0 ? refused(l, part, &e)
                                                                          : EXIT_OK;
     }
-    if (is(key, l->request->along))
-        return add_steps(l, part, s);
+    if (along_has(l->request, key.at, key.size))
+        return add_steps(l, part, text_of(key), s);
     return add_labels(l, part, text_of(key), s, NULL);
 }
 
@@ -348,7 +350,7 @@ static int add_part(const struct language *l, struct span part)
 
 #define MOST_ARRAYS 1024
 
-static int add_arrays(struct language *l, struct span head, const char *stack)
+static int add_arrays(struct language *l, struct span head, const char *stack, bool constant)
 {
     const char *arrays[MOST_ARRAYS];
     struct span name = until(head.at, end_of(head), "=");
@@ -371,22 +373,25 @@ static int add_arrays(struct language *l, struct span head, const char *stack)
     l->view = text_of(name);
     if (n > 1 && !stack)
         stack = "channel";
-    return hr_samples_view(l->samples, l->view, arrays, n, stack, &e) < 0 ? refused(l, head, &e)
-                                                                          : EXIT_OK;
+    int rc = (constant ? hr_samples_constant : hr_samples_view)(l->samples, l->view, arrays, n,
+                                                                stack, &e);
+    return rc < 0 ? refused(l, head, &e) : EXIT_OK;
 }
 
 int view_add(const struct request *r, const char *text, struct hr_samples *s)
 {
     struct language l = {.request = r, .option = "--view", .text = text, .samples = s};
     const char *end = text + strlen(text), *stack = NULL;
+    bool constant = false;
     struct span head = until(text, end, ";");
     for (const char *p = end_of(head); p < end;) {
         struct span part = until(p + 1, end, ";");
         if (part.size > 6 && !memcmp(part.at, "stack=", 6))
             stack = text_of((struct span){part.at + 6, part.size - 6});
+        constant |= is(part, "constant=yes");
         p = end_of(part);
     }
-    int rc = add_arrays(&l, head, stack);
+    int rc = add_arrays(&l, head, stack, constant);
     for (const char *p = end_of(head); !rc && p < end;) {
         struct span part = until(p + 1, end, ";");
         rc = part.size ? add_part(&l, part) : EXIT_OK;
@@ -403,7 +408,7 @@ int view_keep(const struct request *r, const char *option, const char *text, boo
     struct hr_samples *kept = NULL;
     struct hr_error e;
     int rc;
-    if (dim.size == all.size || !is(dim, r->along))
+    if (dim.size == all.size || !along_has(r, dim.at, dim.size))
         return wrong(&l, dim, "%s chooses samples, along %s: %s=%s", option, r->along, r->along,
                      by_index ? "A:B[:STEP]" : "LABEL, or A:B");
     struct span what = {end_of(dim) + 1, all.size - dim.size - 1};
@@ -413,10 +418,11 @@ int view_keep(const struct request *r, const char *option, const char *text, boo
             return wrong(&l, what, "a range of samples is A:B or A:B:STEP");
         if ((rc = read_range(&l, what, &n)))
             return rc;
-        rc = hr_samples_isel_slice(*s, n.has_start, n.start, n.has_stop, n.stop, n.step, &kept, &e);
+        rc = hr_samples_axis_slice(*s, text_of(dim), n.has_start, n.start, n.has_stop, n.stop,
+                                   n.step, &kept, &e);
         rc = rc < 0 ? refused(&l, what, &e) : EXIT_OK;
     } else {
-        rc = add_labels(&l, what, r->along, what, &kept);
+        rc = add_labels(&l, what, text_of(dim), what, &kept);
     }
     if (rc)
         return rc;

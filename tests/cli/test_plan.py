@@ -54,6 +54,18 @@ def test_the_words_are_those_of_python(words: list[object], options: dict[str, o
     assert good("plan", climate(), *ASKED, *words).rstrip("\n") == repr(samples.batches(**options).plan())  # type: ignore[arg-type]
 
 
+def test_several_axes_patches_and_crops() -> None:
+    samples = hr.open(climate()).samples(
+        along={"time": None, "lat": hr.patch(4, 3, edge="clip"), "lon": hr.crop(4)},
+        x=hr.view("t2m", time=hr.steps(-4, 0, 2)),
+    )
+    words = ["--along", "time", "--along", "lat=patch:4/3:clip", "--along", "lon=crop:4", "--view", "x=t2m;time=-4,0,2"]
+    said = good("plan", climate(), *words, "--batch", 4, "--shuffle", "--memory", "64MB")
+    assert said == f"{samples.batches(4, shuffle=True, memory='64MB').plan()}\n"
+    kept = json.loads(good("plan", climate(), *words, "--batch", 4, "--isel", "lat=0:1", "--json"))
+    assert kept["samples"] == len(samples.isel(lat=slice(0, 1)))
+
+
 def test_one_of_each_is_said_as_one() -> None:
     words = ["--batch", 1, "--shuffle", "--isel", "time=5:6"]
     table = good("plan", climate(), "--along", "time", "--view", "x=t2m", *words)
@@ -66,7 +78,9 @@ def test_one_of_each_is_said_as_one() -> None:
 def test_advice_can_be_followed() -> None:
     """What is to be typed is accepted, and the advice is gone then."""
     words = ["--along", "time", "--view", "x=t2m;time=-1,0", "--batch", 4, "--shuffle", "--memory", "100kB"]
-    advice = json.loads(good("plan", climate(), *words, "--json"))["advice"]
+    small = run("plan", climate(), *words, "--json")
+    assert small.returncode == 0 and "chunks are read more than once" in small.stderr
+    advice = json.loads(small.stdout)["advice"]
     memory = next(a for a in advice if "memory=" in a).split('memory="')[1].split('"')[0]
     assert json.loads(good("plan", climate(), *words[:-1], memory, "--json"))["advice"] == []
 
