@@ -57,7 +57,7 @@ class HeadraceDatasource(Datasource):
     ) -> list[ReadTask]:
         """At most `parallelism` tasks; fewer where there are fewer chunks along the sample axis."""
         samples = self._samples
-        origin = samples.archive.__reduce__()[1]
+        origin = samples.archive.__reduce__()
         borders = _borders(samples, max(1, parallelism))
         tasks = []
         for start, stop in pairwise(borders):
@@ -87,10 +87,9 @@ class Share:
         self.options = options
 
     def __call__(self) -> Iterator[Any]:
-        from headrace._archive import open
-
         _use_what_the_task_has()
-        archive: Archive = open(*self.origin)
+        again, arguments = self.origin
+        archive: Archive = again(*arguments)
         along, views = self.described
         samples = unpack(archive, along, views, self.packed)
         with samples.batches(self.n, rank=0, world=1, **self.options) as loader:

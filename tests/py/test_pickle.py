@@ -22,7 +22,7 @@ def test_samples_travel(climate: str) -> None:
     whole = hr.open(climate).samples(
         along="time",
         x=hr.view("t2m", "u10", time=hr.steps(-2, 0), lat=slice(80, -40), stack="channel", mean=[1.0, 2.0], std=3.0),
-        y=hr.view("z", time=hr.lag("-6h"), isel={"level": [0, 2]}, dtype="f8", nan=0.0),
+        y=hr.view("z", time=hr.lag("-6h"), isel={"level": [0, 2]}, dtype="f8", nan=0.0, mask=True),
     )
     cases = [
         whole, whole.isel(time=slice(7, 40)), whole.isel(time=slice(3, 50, 3)), whole.where(hour=[0, 12]),

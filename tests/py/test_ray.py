@@ -72,6 +72,15 @@ def test_predictions_over_a_cluster(cluster: None, archive: str) -> None:
     np.testing.assert_allclose(means["mean"], stored.mean((1, 2)), rtol=1e-12)
 
 
+def test_archives_of_archives(cluster: None, archive: str, tmp_path: Path) -> None:
+    root = zarr.open_group(tmp_path / "b.zarr", mode="w")
+    write(root, "x", field((40, 6, 5), seed=5), (8, 6, 5), ("t", "v", "w"))
+    both = hr.concat([archive, str(tmp_path / "b.zarr")], along="t")
+    found = table(ray.data.read_datasource(both.samples(along="t", x="x").ray(16), override_num_blocks=3))
+    stored = [zarr.open_group(path, mode="r")["x"][:] for path in (archive, tmp_path / "b.zarr")]
+    np.testing.assert_array_equal(found["x"], np.concatenate(stored))
+
+
 def test_workers_of_ray_train_share_an_epoch(
     cluster: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
