@@ -3,6 +3,8 @@
  * 7.84 and is never undone, since other users of libcurl in the process cannot be known. */
 #include "net/libcurl.h"
 
+#include "base/library.h"
+
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
@@ -28,12 +30,7 @@ static const struct {
 static void *open_library(void)
 {
     static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.4.dylib"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *h = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (h)
-            return h;
-    }
-    return NULL;
+    return library_open(names, sizeof names / sizeof *names);
 }
 
 int curl_load(struct curl_api *c, struct hr_error *e)

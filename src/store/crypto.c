@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "base/mem.h"
 
 #define BLOCK      64 /* of SHA-256 */
@@ -33,12 +34,7 @@ static const struct {
 static void *open_library(void)
 {
     static const char *const names[] = {"libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.3.dylib"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *h = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (h)
-            return h;
-    }
-    return NULL;
+    return library_open(names, sizeof names / sizeof *names);
 }
 
 /* Ahead of the first use, where it is the first: libcrypto's clean-up at exit would take the locks
