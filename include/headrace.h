@@ -501,6 +501,10 @@ struct hr_loader_options {
         classes; /* … the class of each position, and the weight of each of n_classes; all NULL: once */
     const double *class_weights;
     int64_t n_positions, n_classes;
+    /* The bin (month, hour, label) of each position, below n_strata: with HR_SHUFFLE_SPREAD each batch gets close to the
+     * split's share of every bin, from the blocks that are open. NULL: none. */
+    const uint16_t *strata;
+    int64_t n_strata;
 };
 #define HR_LOADER_OPTIONS                                                                          \
     {                                                                                              \
@@ -546,6 +550,11 @@ HR_API int hr_loader_rewind(struct hr_loader *l,
 HR_API int hr_loader_state(struct hr_loader *l, char **state, struct hr_error *e);
 HR_API int hr_loader_load_state(struct hr_loader *l, const char *state, int allow_batch,
                                 struct hr_error *e);
+
+/* Which samples make up the global batches [step, step + n) of an epoch, by the plan alone: ids and validity of *rows rows, n times the
+ * global batch at most (room for as many is needed), rank after rank. */
+HR_API int hr_loader_order(struct hr_loader *l, int64_t epoch, int64_t step, int64_t n,
+                           int64_t *ids, uint8_t *valid, int64_t *rows, struct hr_error *e);
 
 /* JSON reports (docs/reports.md has the members); free with hr_free. The plan is made from geometry alone: no chunk is
  * fetched. */

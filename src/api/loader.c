@@ -142,15 +142,16 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
     return rc;
 }
 
-int loader_build(struct hr_samples *s, const struct hr_loader_options *o, struct weights *weights,
-                 const struct plan_state *resumed, struct plan **plan, struct driver **driver,
-                 struct hr_error *e)
+int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
+                 const struct sampling *sampling, const struct plan_state *resumed,
+                 struct plan **plan, struct driver **driver, struct hr_error *e)
 {
     struct wiring *w;
     struct plan_config c;
     TRY(wiring_new(s, o, &w, e));
     wiring_plan_config(w, o, resumed, &c);
-    c.weights = weights;
+    c.weights = sampling->weights;
+    c.bins = sampling->bins;
     int rc = plan_open(&c, plan, e);
     if (rc < 0) {
         wiring_free(w);
@@ -199,12 +200,12 @@ int hr_loader_open(struct hr_samples *s, const struct hr_loader_options *o, stru
     l->process = *runtime_process();
     l->options = *o;
     l->options.weights = l->options.class_weights = NULL; /* copied, and the caller's again */
-    l->options.classes = NULL;
-    int rc = sampling_weights(o, &l->weights, e);
+    l->options.classes = l->options.strata = NULL;
+    int rc = sampling_new(o, &l->sampling, e);
     if (rc >= 0)
-        rc = loader_build(s, o, l->weights, NULL, &l->engine.plan, &l->engine.driver, e);
+        rc = loader_build(s, o, &l->sampling, NULL, &l->engine.plan, &l->engine.driver, e);
     if (rc < 0) {
-        weights_unref(l->weights);
+        sampling_dispose(&l->sampling);
         mem_free(l);
         return rc;
     }
@@ -334,7 +335,7 @@ void hr_loader_unref(struct hr_loader *l)
     driver_unref(l->engine.driver);
     plan_unref(l->engine.plan);
     hr_samples_unref(l->samples);
-    weights_unref(l->weights);
+    sampling_dispose(&l->sampling);
     pthread_mutex_destroy(&l->mutex);
     mem_free(l);
 }

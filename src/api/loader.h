@@ -25,15 +25,20 @@ void wiring_free(struct wiring *w);
 void wiring_plan_config(const struct wiring *w, const struct hr_loader_options *o,
                         const struct plan_state *resumed, struct plan_config *out);
 
-/* sampling.c: the weights that options give; NULL: none. */
-int sampling_weights(const struct hr_loader_options *o, struct weights **out, struct hr_error *e);
+/* sampling.c: what options say of how samples come. */
+struct sampling {
+    struct weights *weights; /* NULL: none */
+    struct bins *bins;       /* likewise */
+};
+int sampling_new(const struct hr_loader_options *o, struct sampling *s, struct hr_error *e);
+void sampling_dispose(struct sampling *s);
 
 struct hr_loader {
     int refs; /* atomic */
     uint32_t process;
     struct hr_samples *samples;
     struct hr_loader_options options;
-    struct weights *weights;    /* NULL: none */
+    struct sampling sampling;
     struct {                    /* by the consumer's thread */
         uint64_t epoch, step;   /* the next batch that it has not received; epoch is atomic */
         bool started;           /* the driver is on its way to it */
@@ -52,9 +57,9 @@ struct hr_loader {
 };
 
 /* Plan and driver for options (and a state to resume from). */
-int loader_build(struct hr_samples *s, const struct hr_loader_options *o, struct weights *weights,
-                 const struct plan_state *resumed, struct plan **plan, struct driver **driver,
-                 struct hr_error *e);
+int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
+                 const struct sampling *sampling, const struct plan_state *resumed,
+                 struct plan **plan, struct driver **driver, struct hr_error *e);
 /* The engine's part of a driver's configuration: budget, tables, reads. */
 void loader_engine_config(const struct wiring *w, const struct hr_loader_options *o,
                           const struct plan *plan, const struct store *store, unsigned workers,

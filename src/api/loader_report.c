@@ -73,6 +73,7 @@ static void put_order(struct buf *b, const struct plan_facts *f)
     put_int(b, "samples", f->distinct);
     put_int(b, "epoch_rows", f->samples);
     put_bool(b, "weighted", f->weights_hash != 0);
+    put_bool(b, "stratified", f->strata_hash != 0);
     put_int(b, "steps", f->steps);
     put_int(b, "rows", f->rows);
     put_int(b, "global_batch", f->global_batch);

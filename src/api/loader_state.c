@@ -30,6 +30,7 @@ int hr_loader_state(struct hr_loader *l, char **state, struct hr_error *e)
                            .split_hash = f->split_hash,
                            .order_hash = f->order_hash,
                            .weights_hash = f->weights_hash,
+                           .strata_hash = f->strata_hash,
                            .seed = f->seed,
                            .epoch = l->consumer.epoch + over,
                            .position = over ? 0 : position_of(l),
@@ -124,7 +125,7 @@ int hr_loader_load_state(struct hr_loader *l, const char *state, int allow_batch
     } else {
         struct hr_loader_options o = l->options;
         adopt(&s, &o);
-        TRY(loader_build(l->samples, &o, l->weights, &s, &plan, &driver, e));
+        TRY(loader_build(l->samples, &o, &l->sampling, &s, &plan, &driver, e));
         l->options = o;
         loader_replace(l, plan, driver);
     }

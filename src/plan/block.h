@@ -11,6 +11,7 @@
 #define PLAN_BLOCK_H
 #include "base/bitmap.h"
 #include "plan/repeat.h"
+#include "plan/strata.h"
 #include "plan/tile.h"
 
 struct blocks {
@@ -20,6 +21,7 @@ struct blocks {
     uint64_t *first;                     /* n + 1 ranks, where a table is needed; else NULL */
     const struct tiles *tiles;           /* asked instead, where inner blocks differ; else NULL */
     const struct repeats_epoch *repeats; /* of an epoch with weights; else NULL */
+    const struct strata *strata;         /* where bins say how blocks and rows follow; else NULL */
 };
 /* The samples of the tiles, or of these the bits that `filter` (NULL: no filter) has: slots, or ids
  * where there is one axis; at least one. The tiles must outlive the blocks. */
@@ -29,7 +31,7 @@ void blocks_dispose(struct blocks *b);
 
 static inline bool blocks_even(const struct blocks *b)
 {
-    return !b->first && !b->tiles && !b->repeats;
+    return !b->first && !b->tiles && !b->repeats && !b->strata;
 }
 /* Samples before block i. */
 static inline uint64_t blocks_rank(const struct blocks *b, uint64_t i)

@@ -337,6 +337,7 @@ int config_copy(struct plan *p, const struct plan_config *c, struct hr_error *e)
 {
     p->config = *c;
     weights_ref(p->config.weights);
+    bins_ref(p->config.bins);
     TRY(space_init(&p->space, c->axes, c->n_axes, e));
     memcpy(p->axes, c->axes, (size_t)c->n_axes * sizeof *p->axes);
     p->config.axes = p->axes;

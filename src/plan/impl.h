@@ -22,6 +22,7 @@ struct plan {
     struct tiles tiles;
     struct blocks blocks; /* counted in samples, also where there are weights */
     struct repeats repeats;
+    struct strata strata;
     uint64_t most; /* rows of the largest block in any epoch, at most */
     struct plan_facts facts;
     int n_warnings;
@@ -42,6 +43,8 @@ void plan_warn(struct plan *p, const char *format, ...) __attribute__((format(pr
 
 /* Rows of the epoch, laid end to end, that stream c gives out: [*from, *to). */
 void plan_stream_range(const struct plan *p, uint64_t c, uint64_t *from, uint64_t *to);
+/* Ids of n ranks from `rank` on: for less than plan_id of each. */
+void plan_ids(const struct plan *p, uint64_t rank, uint64_t n, uint64_t *ids);
 /* Sample id of a rank (number of samples of the split before it, counted tile by tile). */
 static inline int64_t plan_id(const struct plan *p, uint64_t rank)
 {

@@ -21,6 +21,8 @@ void lane_init(struct lane *l, const struct order *o, uint64_t stream, uint64_t 
 {
     int64_t n = (int64_t)l->blocks, count = (int64_t)lanes;
     l->order = o;
+    l->turn = turn;
+    l->lanes = lanes;
     l->jitter = keyed_mix(keyed_mix(keyed_mix(o->key, ORDER_JITTER), stream), index);
     l->ramp = n > 4 ? (int64_t)((UINT64_C(1) << 63) / l->blocks) : ORDER_ONE / 2;
     l->shift =
@@ -90,7 +92,11 @@ static void block_enter(struct lane *l)
         l->at.low = blocks_rank(o->blocks, block);
         l->at.high = blocks_rank(o->blocks, block + 1);
     }
-    keyed_perm_init(&l->at.perm, keyed_mix(keyed_mix(o->key, ORDER_ROWS), block), l->at.size);
+    uint64_t key = keyed_mix(keyed_mix(o->key, ORDER_ROWS), block);
+    l->at.dealt = l->rows_dealt &&
+                  strata_deal(o->blocks, block, key, l->turn, l->lanes, l->room, l->rows_dealt);
+    if (!l->at.dealt)
+        keyed_perm_init(&l->at.perm, key, l->at.size);
 }
 
 void lane_seek(struct lane *l, uint64_t q)
@@ -107,7 +113,8 @@ void lane_seek(struct lane *l, uint64_t q)
 uint64_t lane_take(struct lane *l)
 {
     const struct repeats_epoch *repeats = l->order->blocks->repeats;
-    uint64_t rank = l->at.first + keyed_perm_at(&l->at.perm, l->at.row);
+    uint64_t rank = l->at.first;
+    rank += l->at.dealt ? l->rows_dealt[l->at.row] : keyed_perm_at(&l->at.perm, l->at.row);
     if (repeats)
         rank = repeats_find(repeats, rank, l->at.low, l->at.high);
     if (++l->at.q == l->rows)

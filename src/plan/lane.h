@@ -19,7 +19,11 @@ struct lane {
         uint64_t size, first; /* of the block: rows, and those of the epoch before it */
         uint64_t low, high;   /* its samples: ranks, where they appear by weight */
         struct keyed_perm perm;
+        bool dealt; /* `rows_dealt` says what goes out */
     } at;
+    uint64_t turn, lanes;     /* which shift, of how many */
+    uint32_t *rows_dealt;     /* where there are bins: of the block at hand, as they go out */
+    struct strata_room *room; /* of the stream */
 };
 /* Lane number `index` of `lanes` in stream `stream`; `turn`: which of the lanes' shifts it gets. */
 void lane_init(struct lane *l, const struct order *o, uint64_t stream, uint64_t index,

@@ -29,7 +29,17 @@ static uint64_t cut_place(uint64_t i, uint64_t k, uint64_t blocks, int64_t move)
     return (uint64_t)(((wide)(uint64_t)shifted * blocks + ((wide)k << 24)) / ((wide)k << 25));
 }
 
-static void strata_cut(struct order *o, uint64_t k, int64_t move)
+/* By bins: the same of rows, which lanes then have about as many of; no stratum without a block. */
+static uint64_t cut_at(const struct blocks *b, uint64_t i, uint64_t k, int64_t move)
+{
+    if (!b->strata)
+        return cut_place(i, k, b->n, move);
+    uint64_t at = strata_cut(b->strata, b->n, cut_place(i, k, ORDER_ONE, move)),
+             most = b->n - (k - i);
+    return at < i ? i : at > most ? most : at;
+}
+
+static void cut_all(struct order *o, uint64_t k, int64_t move)
 {
     const struct blocks *b = o->blocks;
     struct keyed_perm turns;
@@ -38,11 +48,15 @@ static void strata_cut(struct order *o, uint64_t k, int64_t move)
         move = 0;
     for (uint64_t g = 0; g < k; g++) {
         struct stratum *s = &o->strata[g];
-        uint64_t end = g + 1 == k ? b->n : cut_place(g + 1, k, b->n, move);
+        uint64_t end = g + 1 == k ? b->n : cut_at(b, g + 1, k, move);
         s->cut = g ? o->strata[g - 1].cut + o->strata[g - 1].n : 0;
+        if (end <= s->cut) /* of one block with more rows than a stratum */
+            end = s->cut + 1;
         s->n = end - s->cut;
         s->turn = keyed_perm_at(&turns, g);
-        s->rows = blocks_first(b, end) - blocks_first(b, s->cut);
+        s->rows = b->strata ? 0 : blocks_first(b, end) - blocks_first(b, s->cut);
+        for (uint64_t i = s->cut; b->strata && i < end; i++)
+            s->rows += blocks_size(b, b->strata->sorted[i]);
         s->short_at[0] = s->short_at[1] = s->n;
         keyed_perm_init(&s->perm, keyed_mix(keyed_mix(o->key, ORDER_STRATUM), g), s->n);
     }
@@ -59,7 +73,7 @@ int order_init(struct order *o, const struct blocks *blocks, uint64_t spread, ui
     o->strata = mem_array((size_t)k, sizeof *o->strata);
     if (!o->strata)
         return error_nomem(e, k * sizeof *o->strata, "the strata of the shuffle");
-    strata_cut(o, k, move);
+    cut_all(o, k, move);
     return 0;
 }
 
@@ -99,7 +113,8 @@ void order_dispose(struct order *o)
 
 uint64_t order_block(const struct order *o, uint64_t g, uint64_t t)
 {
-    return o->strata[g].cut + keyed_perm_at(&o->strata[g].perm, t);
+    uint64_t at = o->strata[g].cut + keyed_perm_at(&o->strata[g].perm, t);
+    return o->blocks->strata ? o->blocks->strata->sorted[at] : at;
 }
 
 uint64_t order_rows(const struct order *o, uint64_t g, uint64_t t)

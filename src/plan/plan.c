@@ -67,6 +67,8 @@ static uint64_t order_hash(const struct plan *p)
     }
     if (f->weights_hash)
         hash_u64(&h, f->weights_hash);
+    if (f->strata_hash)
+        hash_u64(&h, f->strata_hash);
     return hash_value(&h);
 }
 
@@ -79,7 +81,7 @@ static uint64_t table_bytes(const struct plan *p)
         n += part_bytes(&p->parts[i]);
     if (p->config.filter)
         n += p->filter.n / 64 * 9;
-    n += weights_bytes(p->config.weights) + repeats_bytes(&p->repeats);
+    n += weights_bytes(p->config.weights) + repeats_bytes(&p->repeats) + strata_bytes(p);
     n += tiles_bytes(&p->tiles) + (p->blocks.first ? p->blocks.n * 8 : 0) +
          (blocks_even(&p->blocks) && !p->config.weights ? 0 : p->blocks.n);
     if (f->shuffle == HR_SHUFFLE_SPREAD) {
@@ -157,9 +159,44 @@ static int weights_apply(struct plan *p, struct hr_error *e)
     return 0;
 }
 
+static int bins_apply(struct plan *p, struct hr_error *e)
+{
+    const struct bins *b = p->config.bins;
+    uint64_t ids = p->space.axis[0].n * p->space.id_stride[0];
+    if (b->n != ids)
+        return error_set(e, HR_EINVAL,
+                         "%llu bins: one for each of the %llu positions of the sample axis is "
+                         "expected",
+                         N(b->n), N(ids));
+    if (p->config.shuffle != HR_SHUFFLE_SPREAD)
+        return error_set(e, HR_EINVAL,
+                         "stratify= says which blocks and rows a batch takes of what is open: it "
+                         "needs shuffle=True");
+    TRY(strata_init(&p->strata, p, &p->blocks, e));
+    p->facts.strata_hash = p->strata.hash;
+    return 0;
+}
+
+void plan_ids(const struct plan *p, uint64_t rank, uint64_t n, uint64_t *ids)
+{
+    bool one = p->space.n == 1;
+    const struct bitmap *f = p->config.filter ? &p->filter : NULL;
+    uint64_t slot = f ? bitmap_select(f, p->skipped + rank) : rank + (one ? p->axes[0].first : 0);
+    for (uint64_t i = 0; i < n; i++, slot++) {
+        if (f && i) { /* the next bit that is set */
+            uint64_t word = slot / 64, bits = f->words[word] & (~UINT64_C(0) << slot % 64);
+            while (!bits)
+                bits = f->words[++word];
+            slot = word * 64 + (uint64_t)__builtin_ctzll(bits);
+        }
+        ids[i] = one ? slot : tiles_id(&p->tiles, slot);
+    }
+}
+
 struct blocks plan_blocks(const struct plan *p, uint64_t key, struct repeats_epoch *epoch)
 {
     struct blocks b = p->blocks;
+    b.strata = p->config.bins ? &p->strata : NULL;
     if (!p->config.weights)
         return b;
     repeats_enter(epoch, &p->repeats, key);
@@ -181,6 +218,8 @@ static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_erro
     p->most = p->blocks.largest;
     if (c->weights)
         TRY(weights_apply(p, e));
+    if (c->bins)
+        TRY(bins_apply(p, e));
     for (int a = 0; a < c->n_axes; a++)
         f->tile[a] = p->anchor.axis[a].t;
     f->block = p->anchor.g;
@@ -226,6 +265,8 @@ void plan_unref(struct plan *p)
     if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
         return;
     parts_free(p->parts, p->config.n_parts);
+    strata_dispose(&p->strata);
+    bins_unref(p->config.bins);
     repeats_dispose(&p->repeats);
     weights_unref(p->config.weights);
     blocks_dispose(&p->blocks);

@@ -9,6 +9,7 @@
 #define PLAN_PLAN_H
 #include "base/bitmap.h"
 #include "plan/geometry.h"
+#include "plan/strata.h"
 #include "plan/weight.h"
 
 #define PLAN_ORDER_VERSION 1
@@ -27,6 +28,8 @@ struct plan_config {
     const struct bitmap *filter;
     /* How often samples appear in an epoch, by id over the product of the axes' n; NULL: once. */
     struct weights *weights;
+    /* Bins of samples that batches are to hold in the shares of the split, likewise; or NULL. */
+    struct bins *bins;
     int shuffle;   /* enum hr_shuffle */
     int remainder; /* enum hr_remainder; default resolved by plan_open */
     uint64_t seed;
@@ -61,7 +64,7 @@ struct plan_facts {
     uint64_t open_blocks; /* blocks open at once on this rank, at most */
     uint64_t table_bytes; /* memory of the plan itself */
     uint64_t archive_hash, views_hash, split_hash, order_hash;
-    uint64_t weights_hash; /* 0: no weights */
+    uint64_t weights_hash, strata_hash; /* 0: no weights, no bins */
     int order_version;
 };
 

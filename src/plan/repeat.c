@@ -32,6 +32,11 @@ static inline uint32_t part_of(float w)
     return (uint32_t)(int32_t)((w - (float)(int32_t)w) * ONE_PART);
 }
 
+uint64_t repeats_units(float weight)
+{
+    return ((uint64_t)whole_of(weight) << 31) + part_of(weight);
+}
+
 /* ---- the weights of samples by rank ---------------------------------------------------------- */
 
 static uint64_t cell_size(const struct repeats *r, uint64_t cell)
@@ -40,30 +45,17 @@ static uint64_t cell_size(const struct repeats *r, uint64_t cell)
     return left < REPEAT_CELL ? left : REPEAT_CELL;
 }
 
-static uint64_t filter_next(const struct bitmap *b, uint64_t i) /* the next set bit after i */
-{
-    uint64_t word = ++i / 64, bits = b->words[word] & (~UINT64_C(0) << i % 64);
-    while (!bits)
-        bits = b->words[++word];
-    return word * 64 + (uint64_t)__builtin_ctzll(bits);
-}
-
 static uint64_t cell_read(const struct repeats *r, uint64_t cell, float *out)
 {
     const struct plan *p = r->plan;
-    uint64_t n = cell_size(r, cell), rank = cell * REPEAT_CELL;
-    bool one = p->space.n == 1, filtered = p->config.filter != NULL;
-    uint64_t slot = filtered ? bitmap_select(&p->filter, p->skipped + rank)
-                             : rank + (one ? p->axes[0].first : 0);
-    if (one && !filtered) {
-        weights_run(r->weights, slot, n, out);
+    uint64_t n = cell_size(r, cell), rank = cell * REPEAT_CELL, ids[REPEAT_CELL];
+    if (p->space.n == 1 && !p->config.filter) {
+        weights_run(r->weights, rank + p->axes[0].first, n, out);
         return n;
     }
-    for (uint64_t i = 0; i < n; i++) {
-        out[i] = weights_at(r->weights, one ? slot : tiles_id(&p->tiles, slot));
-        if (i + 1 < n)
-            slot = filtered ? filter_next(&p->filter, slot) : slot + 1;
-    }
+    plan_ids(p, rank, n, ids);
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = weights_at(r->weights, ids[i]);
     return n;
 }
 

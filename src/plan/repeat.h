@@ -43,6 +43,8 @@ uint64_t repeats_before(const struct repeats_epoch *e, uint64_t rank);
 uint64_t repeats_find(const struct repeats_epoch *e, uint64_t row, uint64_t low, uint64_t high);
 /* How often each of the samples of a cell appears; returns how many they are. */
 uint64_t repeats_cell(const struct repeats_epoch *e, uint64_t cell, uint32_t *counts);
+/* A weight in 2^-31, rounded down. */
+uint64_t repeats_units(float weight);
 /* Rows of the samples [from, to): in any epoch at most, and on average. */
 uint64_t repeats_most(const struct repeats *r, uint64_t from, uint64_t to);
 double repeats_mean(const struct repeats *r, uint64_t from, uint64_t to);

@@ -46,6 +46,8 @@ char *state_write(const struct plan_state *s)
                s->seed, s->epoch, s->position, s->global_batch, s->streams, s->spread, s->block);
     if (s->weights_hash)
         buf_printf(&b, ",\"weights\":\"%016" PRIx64 "\"", s->weights_hash);
+    if (s->strata_hash)
+        buf_printf(&b, ",\"strata\":\"%016" PRIx64 "\"", s->strata_hash);
     buf_printf(&b, ",\"remainder\":\"%s\",\"shuffle\":\"%s\"}", remainder_name(s->remainder),
                shuffle_name(s->shuffle));
     return buf_take(&b);
@@ -126,6 +128,8 @@ static int state_read(const struct json *o, struct plan_state *s, struct hr_erro
     TRY(number(o, "block", &s->block, e));
     if (json_get(o, "weights"))
         TRY(hashes(json_str(json_get(o, "weights")), &s->weights_hash, 1, e));
+    if (json_get(o, "strata"))
+        TRY(hashes(json_str(json_get(o, "strata")), &s->strata_hash, 1, e));
     TRY(choice(o, "remainder", remainders, 5, &s->remainder, e));
     return choice(o, "shuffle", shuffles, 3, &s->shuffle, e);
 }
@@ -154,23 +158,36 @@ static int differs(struct hr_error *e, const char *option, uint64_t state, uint6
         option, N(state), N(plan));
 }
 
-static int weights_check(const struct plan_state *s, const struct plan_facts *f, struct hr_error *e)
+/* Weights or bins, given as the argument `name`. */
+static int sampling_check(const char *what, const char *name, uint64_t state, uint64_t plan,
+                          struct hr_error *e)
 {
-    if (s->weights_hash && !f->weights_hash)
+    if (state && !plan)
         return error_set(e, HR_ESTATE,
-                         "weights differ: the state was taken with weights (fingerprint %016" PRIx64
-                         "), the loader has none; open it with the same weights=",
-                         s->weights_hash);
-    if (!s->weights_hash && f->weights_hash)
+                         "%s differ: the state was taken with %s (fingerprint %016" PRIx64
+                         "), the loader has none; open it with the same %s=",
+                         what, what, state, name);
+    if (!state && plan)
         return error_set(e, HR_ESTATE,
-                         "weights differ: the state was taken without weights, and the loader has "
-                         "some; open it without weights=");
-    if (s->weights_hash == f->weights_hash || s->split_hash != f->split_hash)
-        return 0; /* another split has other weights */
+                         "%s differ: the state was taken without %s, and the loader has some; open "
+                         "it without %s=",
+                         what, what, name);
     return error_set(e, HR_ESTATE,
-                     "weights differ from those the state was taken with (fingerprint %016" PRIx64
-                     ", now %016" PRIx64 "); open the loader with the same weights=",
-                     s->weights_hash, f->weights_hash);
+                     "%s differ from those the state was taken with (fingerprint %016" PRIx64
+                     ", now %016" PRIx64 "); open the loader with the same %s=",
+                     what, state, plan, name);
+}
+
+/* Another split has other ones: then that is what differs. */
+static int samplings_check(const struct plan_state *s, const struct plan_facts *f,
+                           struct hr_error *e)
+{
+    bool same = s->split_hash == f->split_hash;
+    if (s->weights_hash != f->weights_hash && (same || !s->weights_hash || !f->weights_hash))
+        return sampling_check("weights", "weights", s->weights_hash, f->weights_hash, e);
+    if (s->strata_hash != f->strata_hash && (same || !s->strata_hash || !f->strata_hash))
+        return sampling_check("strata", "stratify", s->strata_hash, f->strata_hash, e);
+    return 0;
 }
 
 static int hashes_check(const struct plan_state *s, const struct plan_facts *f, struct hr_error *e)
@@ -187,7 +204,7 @@ static int hashes_check(const struct plan_state *s, const struct plan_facts *f, 
             "the views differ from those the state was taken with (fingerprint %016" PRIx64
             ", now %016" PRIx64 "): give the same names, steps, selections and types",
             s->views_hash, f->views_hash);
-    TRY(weights_check(s, f, e));
+    TRY(samplings_check(s, f, e));
     if (s->split_hash != f->split_hash)
         return error_set(
             e, HR_ESTATE,

@@ -6,6 +6,22 @@
 
 #include "base/mem.h"
 
+/* Room for the rows of each lane's block, in the order that bins give them. */
+static int stream_deal(struct stream *s, struct hr_error *e)
+{
+    uint64_t most = s->order->blocks->largest;
+    s->dealt = mem_array((size_t)(s->n * most), sizeof *s->dealt);
+    if (!s->dealt || most > UINT32_MAX || strata_room_new(&s->room, s->order->blocks, e) < 0) {
+        stream_dispose(s);
+        return error_nomem(e, s->n * most * sizeof *s->dealt, "the rows of open blocks by bins");
+    }
+    for (uint64_t i = 0; i < s->n; i++) {
+        s->lanes[i].rows_dealt = s->dealt + i * most;
+        s->lanes[i].room = &s->room;
+    }
+    return 0;
+}
+
 int stream_init(struct stream *s, const struct order *o, uint64_t number, uint64_t from,
                 uint64_t to, const struct order_cut *a, const struct order_cut *b,
                 struct hr_error *e)
@@ -31,6 +47,8 @@ int stream_init(struct stream *s, const struct order *o, uint64_t number, uint64
     keyed_perm_init(&turns, keyed_mix(keyed_mix(o->key, ORDER_SHIFT), number), s->n);
     for (uint64_t i = 0; i < s->n; i++)
         lane_init(&s->lanes[i], o, number, i, s->n, keyed_perm_at(&turns, i));
+    if (o->blocks->strata)
+        TRY(stream_deal(s, e));
     stream_seek(s, 0);
     return 0;
 }
@@ -39,6 +57,8 @@ void stream_dispose(struct stream *s)
 {
     mem_free(s->lanes);
     mem_free(s->heap);
+    mem_free(s->dealt);
+    strata_room_free(&s->room);
     *s = (struct stream){0};
 }
 

@@ -9,7 +9,9 @@ struct stream {
     uint64_t rows;
     uint64_t n, playing; /* lanes; those with rows left */
     struct lane *lanes;
-    uint32_t *heap; /* lanes with rows left, by (key, lane) */
+    uint32_t *heap;          /* lanes with rows left, by (key, lane) */
+    struct strata_room room; /* where there are bins … */
+    uint32_t *dealt;         /* … and the rows of the lanes' blocks */
 };
 /* Rows [from, to) of the sequence, which begin at cut `a` and end at cut `b`. The order must
  * outlive the stream. */

@@ -5,10 +5,11 @@
 static struct plan_state state_of(const struct plan *p, uint64_t epoch, uint64_t position)
 {
     const struct plan_facts *f = plan_facts(p);
-    return (struct plan_state){f->order_version, f->archive_hash, f->views_hash, f->split_hash,
-                               f->order_hash,    f->weights_hash, f->seed,       epoch,
-                               position,         f->global_batch, f->streams,    f->spread,
-                               f->block,         f->remainder,    f->shuffle};
+    return (struct plan_state){
+        f->order_version, f->archive_hash, f->views_hash, f->split_hash, f->order_hash,
+        f->weights_hash,  f->strata_hash,  f->seed,       epoch,         position,
+        f->global_batch,  f->streams,      f->spread,     f->block,      f->remainder,
+        f->shuffle};
 }
 
 static struct plan *some_plan(struct setup *s)
