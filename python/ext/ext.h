@@ -69,15 +69,16 @@ PyObject *ext_tensor_new(struct ext_state *s, struct hr_batch *batch, void *data
 /* A whole number or None: has, value; -1 with an exception set. */
 int ext_optional_int(PyObject *x, int *has, int64_t *value);
 
-/* sampling.c: (weights, classes, weights of classes), buffers or None → *o. What the options point to lives until
+/* sampling.c: (weights, classes, weights of classes, bins: buffers or None; number of bins) → *o. What the options point to lives until
  * ext_sampling_done, which is to follow, also on failure (-1 with an exception set). */
-#define EXT_SAMPLING 3
+#define EXT_SAMPLING 4
 struct ext_sampling {
     Py_buffer buffer[EXT_SAMPLING];
 };
 int ext_sampling(PyObject *self, PyObject *given, struct hr_loader_options *o,
                  struct ext_sampling *s);
 void ext_sampling_done(struct ext_sampling *s);
+PyObject *ext_loader_order(struct ext_state *s, struct hr_loader *l, PyObject *args);
 
 /* Methods of SamplesHandle that live in transform.c. */
 PyObject *ext_view_affine(PyObject *self, PyObject *args);

@@ -245,6 +245,17 @@ static PyObject *text_of(PyObject *self,
     return rc < 0 ? ext_raise(ext_state_of(self), &e) : ext_take_string(text);
 }
 
+static PyObject *loader_order(PyObject *self, PyObject *args)
+{
+    int64_t for_ever = -1;
+    struct hr_error e = {0};
+    if (enter(self, &for_ever, &e) < 0)
+        return ext_raise(ext_state_of(self), &e);
+    PyObject *out = ext_loader_order(ext_state_of(self), of(self), args);
+    leave(self, false);
+    return out;
+}
+
 static PyObject *loader_plan(PyObject *self, PyObject *unused)
 {
     return text_of(self, hr_loader_plan_json);
@@ -289,6 +300,8 @@ static PyMethodDef loader_methods[] = {
     {"rewind", loader_rewind, METH_NOARGS, "rewind()"},
     {"state", loader_state, METH_NOARGS, "state() -> str"},
     {"load_state", loader_load_state, METH_VARARGS, "load_state(state, allow_batch)"},
+    {"order", loader_order, METH_VARARGS,
+     "order(epoch, step, n, room) -> (ids, valid), bytes of int64 and of bool"},
     {"plan", loader_plan, METH_NOARGS, "plan() -> JSON str"},
     {"stats", loader_stats, METH_NOARGS, "stats() -> JSON str"},
     {"hook", loader_hook, METH_VARARGS, "hook(address of a hr_hook)"},

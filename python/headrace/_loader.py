@@ -62,10 +62,6 @@ def configure(workers: int | None = None, net_threads: int | None = None, io_thr
 def open_loader(samples: Samples, **o: Any) -> Loader:
     from headrace._rank import check_streams, find_rank
 
-    if o["stratify"] is not None:
-        from headrace._errors import UnsupportedError
-
-        raise UnsupportedError("stratify= comes in a later release")
     if (o["n"] is None) == (o["global_batch"] is None):
         from headrace._errors import InvalidError
 
@@ -76,6 +72,7 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
     if o["streams"] is not None:
         check_streams(integer("streams", o["streams"], 1), world, "streams")
     given = [o["seed"], o["spread"], o["block"], o["streams"], o["remainder"], o["shuffle"] or None, o["order"]]
+    sampling, columns = _sampling(samples, o["weights"], o["stratify"])
     handle = samples._handle.loader(
         optional("n", o["n"], 1),
         optional("global_batch", o["global_batch"], 1),
@@ -93,9 +90,10 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
         None if o["dtype"] is None else known_dtype("dtype", o["dtype"]),
         optional("order", o["order"], 1),
         sum(1 << i for i, value in enumerate(given) if value is not None),
-        _sampling(samples, o["weights"]),
+        sampling,
     )
     loader = Loader(handle, samples, rank, world, None if o["steps"] is None else integer("steps", o["steps"], 1))
+    loader._columns = columns
     if o["native"] is not None:
         from headrace._map import attach
 
@@ -105,12 +103,20 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
     return loader.map(o["transform"], o["transform_workers"])  # type: ignore[return-value]
 
 
-def _sampling(samples: Samples, weights: object) -> tuple[Any, ...] | None:
-    if weights is None:
-        return None
+def _sampling(samples: Samples, weights: object, stratify: object) -> tuple[tuple[Any, ...] | None, list[Any]]:
+    """What the handle takes, and the columns that are in it."""
+    if weights is None and stratify is None:
+        return None, []
+    from headrace._columns import column
+    from headrace._strata import strata_of
     from headrace._weights import weights_of
 
-    return weights_of(samples, weights)
+    given = (None, None, None) if weights is None else weights_of(samples, weights)
+    codes, count, columns = (None, 0, []) if stratify is None else strata_of(samples, stratify)
+    known = {c.name for c in columns}
+    if isinstance(weights, dict) and not known.issuperset(weights):
+        columns = [*columns, *(column(samples, "weights", name) for name in weights)]
+    return (*given, codes, count), columns
 
 
 def _milliseconds(timeout: float | None) -> int:
@@ -147,6 +153,7 @@ class Loader:
         self._fresh = True  # the position was set, or nothing was asked for yet
         self._stretch: Any = None  # of epochs by steps
         self._ended = True  # next() has said that an epoch is over, or none has begun
+        self._columns: list[Any] = []  # that weights and strata are made of
         if steps is not None:
             self._by_steps(steps)
 
@@ -298,14 +305,29 @@ class Loader:
         self._fresh = True
         self._ended = True
 
-    def plan(self) -> Any:
+    def plan(self, columns: object = ()) -> Any:
         """Reads, bytes, amplification, memory and quality of the shuffle, before a chunk is fetched. Prints as a table;
-        ``plan()["…"]`` and ``dict(plan())`` have the numbers."""
-        import json
+        ``plan()["…"]`` and ``dict(plan())`` have the numbers.
 
+        How well batches represent the epoch is told of the position in the archive, the hour and the day of the year,
+        the columns of `weights` and `stratify`, and of `columns`: a name as `Samples.where` takes them, an array with a
+        value for each position of the sample axis, or a list of those.
+        """
+        from headrace._quality import columns_of, cycles_of, quality_of
         from headrace._report import Plan
 
-        return Plan(json.loads(self._handle.plan()), self.samples.info)
+        numbers = self._numbers()
+        wanted = [*self._columns, *columns_of(self.samples, columns)]
+        if numbers["shuffle"] != "none":
+            wanted = [*cycles_of(self.samples), *wanted]
+        numbers["quality"].update(quality_of(self, numbers, wanted))
+        return Plan(numbers, self.samples.info)
+
+    def _numbers(self) -> dict[str, Any]:
+        """The plan without looking at columns."""
+        import json
+
+        return dict(json.loads(self._handle.plan()))
 
     def stats(self) -> dict[str, Any]:
         """What has happened so far: batches, bytes, times, memory, requests, fills (see `docs/reports.md`). Prints as a

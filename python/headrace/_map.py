@@ -86,9 +86,9 @@ class Mapped:
             self._work.stop()
             self._work = None
 
-    def plan(self) -> Any:
+    def plan(self, columns: object = ()) -> Any:
         """As `Loader.plan`."""
-        return self.loader.plan()
+        return self.loader.plan(columns)
 
     def stats(self) -> dict[str, Any]:
         """As `Loader.stats`; batches that the pool has taken count as delivered."""

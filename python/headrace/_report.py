@@ -247,7 +247,7 @@ def loader_text(loader: Loader, what: str = "Loader") -> str:
         return f"<{what}: {loader!r}>"
     views = _view_lines(loader.samples.info)
     try:
-        p, state = loader.plan(), loader.state_dict()
+        p, state = loader._numbers(), loader.state_dict()
     except ForkError:
         return "\n".join([f"<{what}: of the parent process>", *views])
     step = state["position"] * state["streams"] // state["global_batch"]
@@ -403,6 +403,17 @@ def _plan_rows(p: dict[str, Any], samples: dict[str, Any] | None) -> list[tuple[
         rows.append(("shuffle", f"{variance}, worst batch {q['worst']:.2g} σ"))
         one = q["distinct_blocks"] == 1
         rows.append(("", f"{q['distinct_blocks']:.3g} different {'block' if one else 'blocks'} in a batch"))
+    return rows + _column_rows(q)
+
+
+def _column_rows(q: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of the columns that were looked at; the program looks at none."""
+    known = [f"{c['name']} {c['variance']:.2g}" for c in q.get("columns", ()) if c["variance"] is not None]
+    rows = [("", f"variance by column: {', '.join(known)}")] if known else []
+    for name in dict.fromkeys(b["column"] for b in q.get("shares", ())):
+        bins = [b for b in q["shares"] if b["column"] == name]
+        words = [f"{b['bin']} {100 * b['mean']:.3g} ± {100 * b['sd']:.2g} %" for b in bins[:8]]
+        rows.append(("", f"{name} in a batch: {', '.join(words)}{', …' if len(bins) > 8 else ''}"))
     return rows
 
 

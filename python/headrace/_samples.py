@@ -444,6 +444,9 @@ class Samples:
             position of the sample axis, the name of an array that holds them, or by class:
             ``{"label": {"rare": 20, "common": 1}}``, ``{"label": "balanced"}``. Fractions are chances, drawn anew in
             each epoch.
+        stratify
+            Bins that each batch holds close to the shares of the split (docs/weights.md): a name that `where` takes
+            ("month", "hour", "label"), a list of names, or an array with a bin for each position. Needs shuffle=True.
         dtype
             Type of the tensors of views without one of their own.
         missing

@@ -80,6 +80,15 @@ uint64_t lane_before(const struct lane *l, int64_t key)
     return q + (jittered(l, q) < (uint64_t)(limit & 0xFFFFFF));
 }
 
+/* By bins. A block that streams share is dealt alike in all of them, whatever their lanes. */
+static bool block_deal(struct lane *l, uint64_t block, uint64_t key)
+{
+    uint64_t begin = l->skip + l->at.q - l->at.row;
+    bool cut = begin < l->skip || begin + l->at.size > l->skip + l->rows;
+    return strata_deal(l->order->blocks, block, key, cut ? 0 : l->turn, cut ? 1 : l->lanes, l->room,
+                       l->rows_dealt);
+}
+
 /* Of the blocks from at.t on, the first that has rows: by weights some have none in an epoch. */
 static void block_enter(struct lane *l)
 {
@@ -93,8 +102,7 @@ static void block_enter(struct lane *l)
         l->at.high = blocks_rank(o->blocks, block + 1);
     }
     uint64_t key = keyed_mix(keyed_mix(o->key, ORDER_ROWS), block);
-    l->at.dealt = l->rows_dealt &&
-                  strata_deal(o->blocks, block, key, l->turn, l->lanes, l->room, l->rows_dealt);
+    l->at.dealt = l->rows_dealt && block_deal(l, block, key);
     if (!l->at.dealt)
         keyed_perm_init(&l->at.perm, key, l->at.size);
 }

@@ -22,21 +22,16 @@ int64_t order_move(uint64_t key)
 }
 
 /* Cut i of k: round((i + move × min(2, i, k - i) / 2) × blocks / k), move in units of 2^-24. */
-static uint64_t cut_place(uint64_t i, uint64_t k, uint64_t blocks, int64_t move)
+uint64_t order_cut_place(uint64_t i, uint64_t k, uint64_t blocks, int64_t move)
 {
     uint64_t slack = i < k - i ? i : k - i;
     int64_t shifted = ((int64_t)i << 25) + move * (int64_t)(slack < 2 ? slack : 2);
     return (uint64_t)(((wide)(uint64_t)shifted * blocks + ((wide)k << 24)) / ((wide)k << 25));
 }
 
-/* By bins: the same of rows, which lanes then have about as many of; no stratum without a block. */
 static uint64_t cut_at(const struct blocks *b, uint64_t i, uint64_t k, int64_t move)
 {
-    if (!b->strata)
-        return cut_place(i, k, b->n, move);
-    uint64_t at = strata_cut(b->strata, b->n, cut_place(i, k, ORDER_ONE, move)),
-             most = b->n - (k - i);
-    return at < i ? i : at > most ? most : at;
+    return b->strata ? strata_cut(b->strata, i, move) : order_cut_place(i, k, b->n, move);
 }
 
 static void cut_all(struct order *o, uint64_t k, int64_t move)
@@ -50,8 +45,6 @@ static void cut_all(struct order *o, uint64_t k, int64_t move)
         struct stratum *s = &o->strata[g];
         uint64_t end = g + 1 == k ? b->n : cut_at(b, g + 1, k, move);
         s->cut = g ? o->strata[g - 1].cut + o->strata[g - 1].n : 0;
-        if (end <= s->cut) /* of one block with more rows than a stratum */
-            end = s->cut + 1;
         s->n = end - s->cut;
         s->turn = keyed_perm_at(&turns, g);
         s->rows = b->strata ? 0 : blocks_first(b, end) - blocks_first(b, s->cut);

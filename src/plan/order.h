@@ -44,6 +44,8 @@ struct order {
 uint64_t order_epoch_key(uint64_t seed, uint64_t epoch);
 /* How far the cuts move in this epoch: [-2^23, 2^23) parts of 2^-24 of a stratum. */
 int64_t order_move(uint64_t key);
+/* Cut i of k in so many blocks. */
+uint64_t order_cut_place(uint64_t i, uint64_t k, uint64_t blocks, int64_t move);
 /* The strata. Where blocks differ in size, order_sum makes the calls below fast; they are right,
  * but walk, without it. The blocks must outlive it. */
 int order_init(struct order *o, const struct blocks *blocks, uint64_t spread, uint64_t key,

@@ -172,7 +172,7 @@ static int bins_apply(struct plan *p, struct hr_error *e)
         return error_set(e, HR_EINVAL,
                          "stratify= says which blocks and rows a batch takes of what is open: it "
                          "needs shuffle=True");
-    TRY(strata_init(&p->strata, p, &p->blocks, e));
+    TRY(strata_init(&p->strata, p, &p->blocks, p->facts.spread, e));
     p->facts.strata_hash = p->strata.hash;
     return 0;
 }
@@ -218,8 +218,6 @@ static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_erro
     p->most = p->blocks.largest;
     if (c->weights)
         TRY(weights_apply(p, e));
-    if (c->bins)
-        TRY(bins_apply(p, e));
     for (int a = 0; a < c->n_axes; a++)
         f->tile[a] = p->anchor.axis[a].t;
     f->block = p->anchor.g;
@@ -231,6 +229,8 @@ static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_erro
         return error_context(e, rc, "the weights give %llu row%s an epoch", N(f->samples),
                              S(f->samples));
     TRY(rc);
+    if (c->bins)
+        TRY(bins_apply(p, e));
     TRY(horizon_find(p, e));
     f->order_hash = order_hash(p);
     f->table_bytes = table_bytes(p);

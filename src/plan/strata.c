@@ -1,5 +1,5 @@
 /* Two things make the shares of bins in a batch even. Where blocks differ in bins (months, stations), they are sorted by
- * bin before they are cut into strata, so each lane has its own bins and plays them all along. Where bins are mixed within
+ * bin and a bin gets lanes of its own, by its rows; each plays all along. Where bins are mixed within
  * blocks (hours, labels), the rows of each bin go out at even distances over the time of the block, and lanes are out of
  * phase by as much as there are lanes: what one lane has just given the next is about to give. Neither changes which
  * blocks are open, or for how long. */
@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARES 64 /* steps in which the share of the largest bin is looked at */
-#define RUN    1024
+#define SHARES     64 /* steps in which the share of the largest bin is looked at */
+#define RUN        1024
+#define MOST_LANES 4096
 
 int bins_new(const uint16_t *codes, uint64_t n, uint64_t count, struct bins **out,
              struct hr_error *e)
@@ -136,15 +137,82 @@ static int blocks_sort(struct strata *s, const struct blocks *b, struct entry *e
     return 0;
 }
 
-int strata_init(struct strata *s, const struct plan *p, const struct blocks *b, struct hr_error *e)
+/* ---- lanes of bins --------------------------------------------------------------------------- */
+
+/* Runs of blocks of one largest bin; small ones are joined with the next until they have `least`. */
+static uint64_t segments_find(const struct strata *s, const struct entry *entries, uint64_t least,
+                              struct segment *out, uint64_t room)
 {
-    *s = (struct strata){.plan = p, .bins = p->config.bins};
+    uint64_t n = 0, begin = 0;
+    for (uint64_t i = 1; i <= s->n; i++) {
+        if (i < s->n &&
+            (entries[i].bin == entries[i - 1].bin || s->before[i] - s->before[begin] < least))
+            continue;
+        if (n && s->before[i] - s->before[begin] < least) /* the last */
+            break;
+        if (n == room)
+            return room + 1;
+        out[n++] = (struct segment){.block = begin, .lanes = 1};
+        begin = i;
+    }
+    out[n] = (struct segment){.block = s->n};
+    return n;
+}
+
+/* Lanes by rows: the next goes to the segment that has the most rows a lane. */
+static void lanes_deal(struct strata *s)
+{
+    struct segment *x = s->segments;
+    for (uint64_t left = s->lanes - s->n_segments; left; left--) {
+        uint64_t best = 0, most = 0;
+        for (uint64_t j = 0; j < s->n_segments; j++) {
+            uint64_t blocks = x[j + 1].block - x[j].block,
+                     rows = s->before[x[j + 1].block] - s->before[x[j].block];
+            bool more =
+                (unsigned __int128)rows * x[best].lanes > (unsigned __int128)most * x[j].lanes;
+            if (x[j].lanes < blocks && more) {
+                best = j;
+                most = rows;
+            }
+        }
+        x[best].lanes++;
+    }
+    for (uint64_t j = 0; j < s->n_segments; j++)
+        x[j + 1].lane = x[j].lane + x[j].lanes;
+}
+
+static int segments_make(struct strata *s, const struct entry *entries, struct hr_error *e)
+{
+    uint64_t least = s->before[s->n] / (2 * s->lanes);
+    s->segments = mem_array((size_t)s->lanes + 2, sizeof *s->segments);
+    if (!s->segments)
+        return error_nomem(e, (s->lanes + 2) * sizeof *s->segments, "the lanes of bins");
+    s->n_segments = s->lanes + 1;
+    if (s->lanes <= MOST_LANES)
+        for (; s->n_segments > s->lanes; least += least / 2 + 1)
+            s->n_segments = segments_find(s, entries, least, s->segments, s->lanes);
+    else /* so many mix all bins */
+        s->n_segments = segments_find(s, entries, s->before[s->n], s->segments, 1);
+    if (s->lanes > MOST_LANES)
+        s->segments[0].lanes = s->lanes, s->segments[1].lane = s->lanes;
+    else
+        lanes_deal(s);
+    return 0;
+}
+
+int strata_init(struct strata *s, const struct plan *p, const struct blocks *b, uint64_t lanes,
+                struct hr_error *e)
+{
+    *s = (struct strata){
+        .plan = p, .bins = p->config.bins, .n = b->n, .lanes = lanes < b->n ? lanes : b->n};
     s->sorted = mem_array((size_t)b->n, sizeof *s->sorted);
     s->before = mem_array((size_t)b->n + 1, sizeof *s->before);
     struct entry *entries = mem_array((size_t)b->n, sizeof *entries);
     int rc = s->sorted && s->before && entries
                  ? blocks_sort(s, b, entries, e)
                  : error_nomem(e, b->n * 40, "the sequence of blocks by bins");
+    if (!rc)
+        rc = segments_make(s, entries, e);
     mem_free(entries);
     return rc;
 }
@@ -153,6 +221,7 @@ void strata_dispose(struct strata *s)
 {
     mem_free(s->sorted);
     mem_free(s->before);
+    mem_free(s->segments);
     *s = (struct strata){0};
 }
 
@@ -165,10 +234,19 @@ uint64_t strata_bytes(const struct plan *p)
     return p->config.bins->n * 2 + p->blocks.n * 16 + (lanes + 2) * p->most * 4;
 }
 
-uint64_t strata_cut(const struct strata *s, uint64_t blocks, uint64_t part)
+uint64_t strata_cut(const struct strata *s, uint64_t i, int64_t move)
 {
-    uint64_t at = (uint64_t)((unsigned __int128)s->before[blocks] * part >> 62), low = 0,
-             high = blocks;
+    const struct segment *x = s->segments;
+    while (x[1].lane <= i && x + 1 < s->segments + s->n_segments)
+        x++;
+    uint64_t lane = i - x->lane, low = x->block, high = x[1].block;
+    if (!lane || i >= s->lanes)
+        return i >= s->lanes ? s->n : low;
+    if (high - low < 2 * x->lanes)
+        move = 0;
+    uint64_t part = order_cut_place(lane, x->lanes, ORDER_ONE, move), from = s->before[low],
+             at = from + (uint64_t)((unsigned __int128)(s->before[high] - from) * part >> 62),
+             least = low + lane, most = high - (x->lanes - lane);
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         if (s->before[middle] + (s->before[middle + 1] - s->before[middle]) / 2 < at)
@@ -176,7 +254,7 @@ uint64_t strata_cut(const struct strata *s, uint64_t blocks, uint64_t part)
         else
             high = middle;
     }
-    return low;
+    return low < least ? least : low > most ? most : low;
 }
 
 /* ---- rows of a block ------------------------------------------------------------------------- */

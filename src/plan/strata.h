@@ -19,18 +19,25 @@ void bins_unref(struct bins *b); /* NULL is fine */
 
 struct plan;
 struct blocks;
+struct segment {
+    uint64_t block, lane, lanes; /* the first of each; how many lanes */
+};
 struct strata { /* of a plan; the plan outlives it */
     const struct plan *plan;
     const struct bins *bins;
     uint64_t *sorted; /* blocks by their largest bin, its share in them, and place in the archive */
     uint64_t *before; /* rows before each of these, on average over epochs, in 2^-31; one more */
-    uint64_t hash;    /* of the samples' bins */
+    uint64_t n;       /* blocks */
+    struct segment *segments; /* runs of sorted blocks that have lanes of their own; one more */
+    uint64_t n_segments, lanes;
+    uint64_t hash; /* of the samples' bins */
 };
-int strata_init(struct strata *s, const struct plan *p, const struct blocks *b, struct hr_error *e);
+int strata_init(struct strata *s, const struct plan *p, const struct blocks *b, uint64_t lanes,
+                struct hr_error *e);
 void strata_dispose(struct strata *s);
 uint64_t strata_bytes(const struct plan *p);
-/* The first of the sorted blocks at or behind a part of 2^-62 of all rows. */
-uint64_t strata_cut(const struct strata *s, uint64_t blocks, uint64_t part);
+/* Where stratum i of the lanes begins among the sorted blocks. move: as for order_init. */
+uint64_t strata_cut(const struct strata *s, uint64_t i, int64_t move);
 
 struct strata_room { /* for strata_deal; as many rows as the largest block */
     uint64_t *places;

@@ -270,6 +270,30 @@ static void axes_draw(struct world *w)
     }
 }
 
+/* Weights for some worlds, and bins for some. */
+static int sampling_draw(struct world *w)
+{
+    struct rng *r = &w->rng;
+    struct plan_config *c = &w->config;
+    uint64_t ids = 1;
+    for (int a = 0; a < c->n_axes; a++)
+        ids *= w->axes[a].n;
+    double *values = mem_array((size_t)ids, sizeof *values);
+    uint16_t *codes = mem_array((size_t)ids, sizeof *codes);
+    int rc = values && codes ? 0 : HR_ENOMEM;
+    for (uint64_t i = 0; i < ids && !rc; i++) {
+        values[i] = rng_chance(r, 20) ? 0 : (double)rng_below(r, 400) / 100;
+        codes[i] = (uint16_t)rng_below(r, 4);
+    }
+    if (!rc && rng_chance(r, 20))
+        rc = weights_new(values, ids, &c->weights, NULL);
+    if (!rc && c->shuffle == HR_SHUFFLE_SPREAD && rng_chance(r, 20))
+        rc = bins_new(codes, ids, 4, &c->bins, NULL);
+    mem_free(values);
+    mem_free(codes);
+    return rc;
+}
+
 int world_init(struct world *w, uint64_t seed, struct hr_error *e)
 {
     memset(w, 0, sizeof *w);
@@ -289,12 +313,16 @@ int world_init(struct world *w, uint64_t seed, struct hr_error *e)
     if (!ids_find(w))
         return 1;
     order_draw(w);
+    if (sampling_draw(w))
+        return 1;
     return plan_open(c, &w->plan, e) ? 1 : 0;
 }
 
 void world_dispose(struct world *w)
 {
     plan_unref(w->plan);
+    weights_unref(w->config.weights);
+    bins_unref(w->config.bins);
     bitmap_dispose(&w->filter);
 }
 
