@@ -7,7 +7,7 @@ struct plan_state {
     int order_version;
     uint64_t archive_hash, views_hash, split_hash, order_hash;
     uint64_t weights_hash, strata_hash; /* 0: none, and then not in the text */
-    uint64_t seed, epoch, position; /* rows given out per stream */
+    uint64_t seed, epoch, position;     /* rows given out per stream */
     uint64_t global_batch, streams, spread, block;
     int remainder, shuffle;
 };
