@@ -58,10 +58,8 @@ PyObject *ext_loader_order(struct ext_state *s, struct hr_loader *l, PyObject *a
     uint8_t *valid = PyMem_Malloc((size_t)room + 1);
     PyObject *out = NULL;
     int rc = HR_ENOMEM;
-    if (ids && valid) {
-        Py_BEGIN_ALLOW_THREADS rc = hr_loader_order(l, epoch, step, n, ids, valid, &rows, &e);
-        Py_END_ALLOW_THREADS
-    }
+    if (ids && valid)
+        EXT_WAITS(s, rc = hr_loader_order(l, epoch, step, n, ids, valid, &rows, &e));
     if (!ids || !valid)
         PyErr_NoMemory();
     else if (rc < 0)
