@@ -311,12 +311,15 @@ class Loader:
 
         How well batches represent the epoch is told of the position in the archive, the hour and the day of the year,
         the columns of `weights` and `stratify`, and of `columns`: a name as `Samples.where` takes them, an array with a
-        value for each position of the sample axis, or a list of those.
+        value for each position of the sample axis, or a list of those. None: of the position alone, so that no
+        coordinate is read; the program `headrace plan` says the same.
         """
         from headrace._quality import columns_of, cycles_of, quality_of
         from headrace._report import Plan
 
         numbers = self._numbers()
+        if columns is None:
+            return Plan(numbers, self.samples.info)
         wanted = [*self._columns, *columns_of(self.samples, columns)]
         if numbers["shuffle"] != "none":
             wanted = [*cycles_of(self.samples), *wanted]
