@@ -99,7 +99,7 @@ static void entry_fill(const struct strata *s, const struct blocks *b, struct en
         plan_ids(s->plan, rank, n, ids);
         for (uint64_t i = 0; i < n; i++) {
             uint16_t bin = s->bins->codes[ids[i]];
-            if (sums[bin] > most || (sums[bin] == most && bin < x->bin)) {
+            if (sums[bin] > most || (bin < x->bin && sums[bin] == most)) {
                 most = sums[bin];
                 x->bin = bin;
             }
