@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from nginx import Nginx
 
 import programs
+from geometry import Boxes
 from programs import DATA, LOADERS, OUT, Failed, Result
 from report import Bar, Report, Row, Skipped, show, write
 from stores import Stores
@@ -257,7 +258,11 @@ def cells(bench: Bench) -> dict[str, tuple[list[str], Callable[[], None]]]:
         out[f"first_{a}"] = ([a], partial(bench.first, a))
     out["rss"] = (list(BUDGETS), bench.rss)
     out["many"] = (["many"], bench.many)
-    return out | Stores(bench).cells()
+    return out | boxes(bench).cells() | Stores(bench).cells()
+
+
+def boxes(bench: Bench) -> Boxes:
+    return Boxes(bench, programs.DATA / "boxes", programs.BUILD / "bench" / "floor")
 
 
 QUICK = [
@@ -269,7 +274,7 @@ QUICK = [
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--quick", action="store_true", help="some cells, two rounds, two other loaders")
-    p.add_argument("--only", metavar="CELL[,CELL]", help="a name, its beginning followed by *, or 'stores'")
+    p.add_argument("--only", metavar="CELL[,CELL]", help="a name, its beginning followed by *, 'boxes' or 'stores'")
     p.add_argument("--rounds", type=int)
     p.add_argument("--peers", help=f"of {','.join(LIBRARIES)}; 'none'")
     p.add_argument("--json", type=Path, default=OUT / "results.json")
@@ -285,7 +290,7 @@ def main() -> int:
         return 0
     chosen = list(QUICK if a.quick else table)
     if a.only:
-        groups = {"stores": list(Stores(bench).cells())}
+        groups = {"stores": list(Stores(bench).cells()), "boxes": list(boxes(bench).cells())}
         wanted = [w for word in a.only.split(",") for w in groups.get(word, [word])]
         chosen = [c for c in table if any(c == w or (w.endswith("*") and c.startswith(w[:-1])) for w in wanted)]
         if not chosen:

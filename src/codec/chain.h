@@ -85,6 +85,15 @@ int codec_chain_scatter(const struct codec_chain *c, struct codec_context *x, co
                         size_t n, const struct codec_run *runs, size_t n_runs, void *scratch,
                         bool stream, struct hr_error *e);
 
+/* Large chunks of which little is wanted: those of a chain for which codec_chain_parted holds are decoded from some of their
+ * bytes, the others may be anything. `head`: the first 16 bytes of n; how many bytes the head has in all, or 0 where all are
+ * needed. Then, of the whole head: the bytes [*from, *to) without which [first, end) of the decoded chunk cannot be had;
+ * false: all are needed. */
+bool codec_chain_parted(const struct codec_chain *c);
+uint64_t codec_part_head(const uint8_t *head, uint64_t n);
+bool codec_part_span(const uint8_t *head, uint64_t n, uint64_t first, uint64_t end, uint64_t *from,
+                     uint64_t *to);
+
 /* Copy that does not read the target into cache; memory is published by the caller's next lock or codec_fence. */
 void codec_copy_stream(void *to, const void *from, size_t n);
 void codec_fence(void);

@@ -229,6 +229,9 @@ int decode_check_size(const struct job *j, uint32_t i, uint64_t stored, struct h
     return 0;
 }
 
+#define PART_SHARE                                                                                 \
+    4 /* where at most a quarter of a chunk is wanted, less of it is decoded, and read */
+
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 int decode_items(struct job *j, struct worker *w, const void *items, struct hr_error *e)
@@ -250,6 +253,16 @@ static int decode_and_hold(struct job *j, struct worker *w, uint32_t i,
     return decode_items(j, w, memory, e);
 }
 
+bool decode_part(struct job *j, struct worker *w, uint32_t i, uint64_t *first, uint64_t *end)
+{
+    const struct array *x = j->driver->fixed.c.arrays[j->chunks[i].array];
+    if (x->edges || x->members || x->field_stride || !codec_chain_parted(x->chain) ||
+        j->chunks[i].hold != ENGINE_NO_HOLD)
+        return false;
+    scatter_span(&w->scatter, first, end);
+    return *end > *first && (*end - *first) * PART_SHARE <= codec_chain_decoded_size(x->chain);
+}
+
 static int decode_and_scatter(struct job *j, struct worker *w, uint32_t i,
                               const struct codec_chain *chain, const void *data, uint64_t n,
                               struct hr_error *e)
@@ -264,7 +277,13 @@ static int decode_and_scatter(struct job *j, struct worker *w, uint32_t i,
     if (as_runs)
         return codec_chain_scatter(chain, w->codec, data, n, s->runs, s->n_runs, decoded,
                                    j->driver->fixed.stream, e);
-    TRY(codec_chain_decode(chain, w->codec, data, n, decoded, e));
+    uint64_t first, end;
+    if (decode_part(j, w, i, &first, &end)) {
+        struct codec_run part = {first, end - first, (char *)decoded + first};
+        TRY(codec_chain_scatter(chain, w->codec, data, n, &part, 1, decoded, false, e));
+    } else {
+        TRY(codec_chain_decode(chain, w->codec, data, n, decoded, e));
+    }
     return decode_items(j, w, decoded, e);
 }
 

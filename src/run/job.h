@@ -179,6 +179,9 @@ int decode_check_size(const struct job *j, uint32_t i, uint64_t stored, struct h
 /* For people; returns the URL of the store it lies in. */
 const char *decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n);
 int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error *e);
+/* After decode_collect: is so little of a chunk wanted that the blocks it lies in are decoded alone? Then from the first to
+ * the last byte of the decoded chunk. */
+bool decode_part(struct job *j, struct worker *w, uint32_t i, uint64_t *first, uint64_t *end);
 /* What was collected, from the items of the chunk at `items`. */
 int decode_items(struct job *j, struct worker *w, const void *items, struct hr_error *e);
 void decode_undo(struct job *j);  /* the job will be asked for again: forget what was counted */

@@ -177,6 +177,28 @@ static bool too_large(struct job *j, uint32_t i, uint64_t bytes)
     return true;
 }
 
+/* ---- a part of a chunk ----------------------------------------------------------------------- */
+
+#define PART_LEAST (256u << 10) /* of a smaller one all is read as quickly */
+
+/* The bytes of a stored chunk that are needed, each at its place in `stored`; the rest of that is not written. */
+static int read_needed(struct job *j, struct worker *w, uint32_t i, int fd, uint64_t base,
+                       uint64_t n, uint8_t *stored, struct hr_error *e)
+{
+    uint64_t first, end, head, from = 0, to = n;
+    if (n >= PART_LEAST)
+        TRY(decode_collect(j, w, i, e));
+    if (n < PART_LEAST || !decode_part(j, w, i, &first, &end))
+        return read_bytes(j, fd, stored, n, base, e);
+    TRY(read_bytes(j, fd, stored, 16, base, e));
+    head = codec_part_head(stored, n);
+    if (head)
+        TRY(read_bytes(j, fd, stored + 16, head - 16, base + 16, e));
+    if (!head || !codec_part_span(stored, n, first, end, &from, &to))
+        return read_bytes(j, fd, stored, n, base, e);
+    return read_bytes(j, fd, stored + from, to - from, base + from, e);
+}
+
 /* 0, 1 when the ticket is too small, or an error. */
 static int file_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint64_t base,
                       uint64_t n, struct hr_error *e)
@@ -192,7 +214,7 @@ static int file_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint6
     void *stored = job_compressed(j, j->chunks[i].stored);
     if (!stored)
         return error_nomem(e, n, "a stored chunk");
-    TRY(read_bytes(j, fd, stored, n, base, e));
+    TRY(read_needed(j, w, i, fd, base, n, stored, e));
     decode_stored(j, w, i, stored, n);
     return 0;
 }
