@@ -46,7 +46,7 @@ def column(samples: Samples, what: str, given: object) -> Column:
     """`what`: the argument, for messages."""
     if isinstance(given, str):
         return _named(samples, what, given)
-    values = _as_array(given)
+    values = _as_array(given, what, _ACCEPTED)
     if values.dtype.kind == "O" and not values.ndim:
         refuse_type(what, given, _ACCEPTED)
     lengths, n = tuple(int(a["n"]) for a in samples.info["axes"]), int(samples.info["axis"])
@@ -80,10 +80,12 @@ def classes(values: Any) -> tuple[Any, Any]:
     if values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low < 1 << 16:  # counted, not sorted
-            there = np.flatnonzero(np.bincount((values - low).astype(np.uint16, copy=False)))
+            above = (values - values.dtype.type(low)).astype(f"u{values.itemsize}", copy=False)  # wraps, rightly
+            above = above.astype(np.uint16, copy=False)
+            there = np.flatnonzero(np.bincount(above))
             number: Any = np.zeros(high - low + 1, np.uint16)
             number[there] = np.arange(len(there))
-            return there + low, number[(values - low).astype(np.uint16, copy=False)]
+            return there + low if high < 1 << 63 else there.astype(np.uint64) + np.uint64(low), number[above]
     different, codes = np.unique(values, return_inverse=True)
     codes = codes.reshape(-1)
     if values.dtype.kind == "U" and set(different.tolist()) <= set(SEASONS):

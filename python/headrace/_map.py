@@ -178,8 +178,12 @@ class _Work:
             if error is None:
                 try:
                     value = _checked(self.fn(batch), len(batch), self.fn)
+                except StopIteration as e:  # which would end the consumer's loop without a word
+                    error = RuntimeError("the function of Loader.map raised StopIteration")
+                    error.__cause__ = e
                 except BaseException as e:  # the consumer's, at this batch's turn
                     error = e
+                if error is not None:
                     error.add_note(f"in the function of Loader.map, at step {batch.step} of epoch {batch.epoch}")
             self._leave(number, value, error, state)
             del batch, value, error, pulled
@@ -243,13 +247,16 @@ def _checked(value: Any, rows: int, fn: Any) -> Any:
     """The value, if all that looks like a tensor in it has as many rows as the batch."""
     if value is None:
         refuse("map: fn", fn, "it gave None; return the batch, or what is made of it")
-    parts = value.items() if hasattr(value, "items") else enumerate(value) if isinstance(value, (tuple, list)) else ()
-    if not parts:
-        parts = [("its value", value)]
-    for name, part in parts:
+    listed = isinstance(value, (tuple, list))
+    parts = [(repr(i), part) for i, part in enumerate(value)] if listed else [("", value)]
+    while parts:
+        name, part = parts.pop()
+        if isinstance(part, dict) or (hasattr(part, "items") and hasattr(part, "keys")):
+            parts += [(f"{name}[{key!r}]" if name else repr(key), inner) for key, inner in part.items()]
+            continue
         shape = getattr(part, "shape", None)
         found = int(shape[0]) if shape is not None and len(shape) else None
         if found is not None and found != rows:
-            what = name if name == "its value" else f"{name!r}"
+            what = name or "its value"
             refuse("map: fn", fn, f"it was given {rows} rows and gave {found} in {what}; the batch size is to be kept")
     return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._arguments import mapping, near, real, refuse, refuse_type
+from headrace._arguments import mapping, near, real, refuse
 from headrace._columns import classes, column
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def weights_of(samples: Samples, given: object) -> tuple[Any, Any, Any]:
     values = found.flat()
     if values.dtype.kind not in "biuf":
         hint = f': {{"{given}": …}} gives its values weights' if isinstance(given, str) else ""
-        refuse_type("weights", given, f"numbers are expected, not {values.dtype}{hint}")
+        from headrace._errors import InvalidTypeError
+
+        raise InvalidTypeError(f"weights: numbers are expected, not {values.dtype}{hint}")
     return np.ascontiguousarray(values, np.float64), None, None
 
 
@@ -72,7 +74,8 @@ def _listed(name: str, wanted: dict[Any, Any], different: Any, count: Any) -> An
 
             texts = [str(k) for k in known]
             some = ", ".join(texts[:8]) + (", …" if len(texts) > 8 else "")
-            raise NotFoundError(f"weights: {name} has no value {label!r}, only {some}{near(str(label), texts)}")
+            hint = near(str(label), [t for t in texts if t != str(label)])
+            raise NotFoundError(f"weights: {name} has no value {label!r}, only {some}{hint}")
         weights[at] = real(f"weights: {name}: {label!r}", weight, _NUMBER)
         if not weights[at] >= 0:
             refuse(f"weights: {name}: {label!r}", weight, _NUMBER)

@@ -51,7 +51,7 @@ def _array(samples: Samples, condition: object) -> Any:
     return samples._handle.take(np.ascontiguousarray(values, np.int64))
 
 
-def _as_array(value: object) -> Any:
+def _as_array(value: object, what: str = "where", accepted: str = _ACCEPTED) -> Any:
     import numpy as np
 
     if hasattr(value, "values") and hasattr(value, "dims"):  # of xarray
@@ -59,7 +59,7 @@ def _as_array(value: object) -> Any:
     try:
         values = np.asarray(value)
     except Exception:  # ragged lists and what has an __array__ that fails
-        refuse_type("where", value, _ACCEPTED)
+        refuse_type(what, value, accepted)
     return values
 
 

@@ -244,7 +244,7 @@ static int check_order(struct hr_archive *a, const char *along, struct hr_error 
 {
     const struct array *x;
     TRY(archive_find(a, along, &x, e));
-    return x ? joined_check(a->joined, a, x, e) : 0;
+    return x && x->members ? joined_check(a->joined, a, x, e) : joined_check_along(a->joined, e);
 }
 
 int hr_archive_concat(struct hr_archive *const *members, int n, const char *along,

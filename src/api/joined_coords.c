@@ -6,6 +6,7 @@
 
 #include "api/joined_in.h"
 #include "api/label.h"
+#include "base/distance.h"
 #include "base/mem.h"
 
 struct member_coordinate {
@@ -220,6 +221,41 @@ static int check_combined(struct joined *j, const struct array *x, struct hr_err
         if (strlen(j->names[k]) == n && !strncmp(j->names[k], x->path, n))
             return archive_array(j->members[k], x->path[n] ? x->path + n + 1 : "", &y, e);
     return 0;
+}
+
+struct dimension_search {
+    const char *along;
+    char found[ARRAY_DIM_NAME]; /* the name nearest to it */
+    unsigned apart;
+    bool there, all; /* it is there; all dimensions have been seen */
+};
+
+static int search(const struct archive_contents *c, void *arg, struct hr_error *e)
+{
+    struct dimension_search *s = arg;
+    char room[ARRAY_DIM_NAME];
+    (void)e;
+    s->all = c->complete;
+    for (int i = 0; i < c->n_arrays; i++)
+        for (int d = 0; d < c->arrays[i]->ndim; d++) {
+            const char *name = array_dim_name(c->arrays[i], d, room);
+            unsigned apart = name ? distance(s->along, name) : DISTANCE_FAR;
+            s->there |= name && !strcmp(name, s->along);
+            if (apart < s->apart)
+                snprintf(s->found, sizeof s->found, "%s", name);
+            s->apart = apart < s->apart ? apart : s->apart;
+        }
+    return 0;
+}
+
+int joined_check_along(const struct joined *j, struct hr_error *e)
+{
+    struct dimension_search s = {.along = j->along, .apart = (unsigned)strlen(j->along) / 3 + 2};
+    if (archive_walk(j->members[0], search, &s, NULL) < 0 || s.there || !s.all)
+        return 0;
+    return error_set(e, HR_EINVAL,
+                     "concat along %.80s: no array of %.120s has that dimension%s%s%s", j->along,
+                     j->names[0], *s.found ? "; did you mean " : "", s.found, *s.found ? "?" : "");
 }
 
 int joined_check(struct joined *j, struct hr_archive *a, const struct array *x, struct hr_error *e)

@@ -5,6 +5,7 @@
  * driver are built anew; the fingerprints are compared with the new plan, so they see what was
  * taken over. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/loader.h"
@@ -62,26 +63,43 @@ static void adopt(const struct plan_state *s, struct hr_loader_options *o)
         o->shuffle = s->shuffle;
 }
 
+static const char *value_text(uint64_t value, const char *const *words, char out[24])
+{
+    if (words)
+        return words[value];
+    snprintf(out, 24, "%" PRIu64, value);
+    return out;
+}
+
 static int check_given(const struct plan_state *s, const struct plan_facts *f, uint64_t given,
                        struct hr_error *e)
 {
+    static const char *const remainders[] = {"\"default\"", "\"drop\"", "\"pad\"", "\"short\"",
+                                             "\"wrap\""};
+    static const char *const shuffles[] = {"False", "True", "\"global\""};
     const struct {
         uint64_t bit, ours, theirs;
         const char *name;
+        const char *const *words; /* of the values, where they are words */
     } options[] = {
-        {HR_SET_SEED, f->seed, s->seed, "seed"},
-        {HR_SET_SPREAD, f->spread, s->spread, "spread"},
-        {HR_SET_BLOCK, f->block, s->block, "block"},
-        {HR_SET_STREAMS, f->streams, s->streams, "streams"},
-        {HR_SET_REMAINDER, (uint64_t)f->remainder, (uint64_t)s->remainder, "remainder"},
-        {HR_SET_SHUFFLE, (uint64_t)f->shuffle, (uint64_t)s->shuffle, "shuffle"},
+        {HR_SET_SEED, f->seed, s->seed, "seed", NULL},
+        {HR_SET_SPREAD, f->spread, s->spread, "spread", NULL},
+        {HR_SET_BLOCK, f->block, s->block, "block", NULL},
+        {HR_SET_STREAMS, f->streams, s->streams, "streams", NULL},
+        {HR_SET_REMAINDER, (uint64_t)f->remainder, (uint64_t)s->remainder, "remainder", remainders},
+        {HR_SET_SHUFFLE, (uint64_t)f->shuffle, (uint64_t)s->shuffle, "shuffle", shuffles},
     };
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if ((given & options[i].bit) && options[i].ours != options[i].theirs)
-            return error_set(e, HR_ESTATE,
-                             "%s=%" PRIu64 " was given, but the state was taken with %" PRIu64
-                             "; leave it out to take it from the state",
-                             options[i].name, options[i].ours, options[i].theirs);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        char ours[24], theirs[24];
+        if (!(given & options[i].bit) || options[i].ours == options[i].theirs)
+            continue;
+        return error_set(
+            e, HR_ESTATE,
+            "%s=%s was given, but the state was taken with %s; leave it out to take it "
+            "from the state",
+            options[i].name, value_text(options[i].ours, options[i].words, ours),
+            value_text(options[i].theirs, options[i].words, theirs));
+    }
     return 0;
 }
 

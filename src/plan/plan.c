@@ -226,8 +226,11 @@ static int plan_fill(struct plan *p, const struct plan_config *c, struct hr_erro
     f->block_reread = anchor_reread(&p->anchor);
     int rc = options_resolve(p, e);
     if (rc < 0 && c->weights && f->samples < p->repeats.n) /* fewer rows than anyone would think */
-        return error_context(e, rc, "the weights give %llu row%s an epoch", N(f->samples),
-                             S(f->samples));
+        return error_context(
+            e, rc,
+            "the weights give %llu row%s an epoch (a weight is how often a sample appears "
+            "in it: multiply them for more)",
+            N(f->samples), S(f->samples));
     TRY(rc);
     if (c->bins)
         TRY(bins_apply(p, e));

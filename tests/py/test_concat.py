@@ -341,6 +341,13 @@ def test_arguments(years: list[str]) -> None:
         hr.concat([hr.open(years[0])], "time", {"anonymous": True})
     with pytest.raises(hr.NotFoundError):
         hr.concat([years[0], years[0] + "x"], "time")
+    for wrong, meant in {
+        "tine": "did you mean time",
+        "zzz": "has that dimension$",
+        "land": "has that dimension",
+    }.items():
+        with pytest.raises(hr.InvalidError, match=f"along {wrong}: no array of .*{meant}"):
+            hr.concat(years, along=wrong)
     with pytest.raises(hr.InvalidError, match="no name"):
         hr.combine({"a/b": years[0]})
 

@@ -71,6 +71,10 @@ def test_a_restoring_loader_takes_what_it_was_not_given(climate: str) -> None:
     assert ids_of(plain) == ids_of(other)
     with pytest.raises(hr.StateError, match="seed"):
         samples.batches(6, seed=1).load_state_dict(state)
+    with pytest.raises(hr.StateError, match='remainder="pad" was given, but the state was taken with "drop"'):
+        samples.batches(6, remainder="pad").load_state_dict(state)
+    with pytest.raises(hr.StateError, match='shuffle="global" was given, but the state was taken with True'):
+        samples.batches(6, shuffle="global").load_state_dict(state)
     with pytest.raises(hr.StateError, match="global batch"):
         samples.batches(4).load_state_dict(state)
     samples.batches(4).load_state_dict(state, allow="batch")

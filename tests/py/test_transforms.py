@@ -471,6 +471,10 @@ def test_a_function_that_fails_leaves_a_loader_that_closes(climate: str) -> None
     for where, fn in shorter.items():
         with pytest.raises(hr.InvalidError, match=f"was given 5 rows and gave . {where}"):
             list(samples.batches(5).map(fn))
+    with pytest.raises(hr.InvalidError, match=r"gave 1 in 'a'\['x'\]"):
+        list(samples.batches(5).map(lambda b: {"a": {"x": b["x"].numpy()[:1]}}))
+    with pytest.raises(RuntimeError, match="raised StopIteration"):  # not a loop that ends early
+        list(samples.batches(5).map(lambda _: next(iter(()))))
     with pytest.raises(hr.InvalidError, match="it gave None"):
         list(samples.batches(5).map(lambda _: None))
     with pytest.raises(hr.InvalidTypeError, match="map: fn=3"):

@@ -11,6 +11,7 @@ import pytest
 import zarr
 
 import headrace as hr
+from headrace._columns import classes
 
 N = 1200
 RNG = np.random.default_rng(7)
@@ -203,6 +204,10 @@ def test_several_axes(tmp_path: Path) -> None:
         (np.zeros(N), "weights of all 1200 samples are 0"),
         (np.full(N, 1e-4), "add up to 0.12, less than one row an epoch.*1.* times as much"),
         (np.full(N, 1e-2), "the weights give 12 rows an epoch"),
+        (np.full(N, 1 / N), "multiply them"),
+        (np.ones(N, complex), "numbers are expected, not complex128$"),
+        ([[1], [1, 2]], r"^weights=\[\[1\]"),
+        ({"label": {"5": 1, "6": 1}}, "has no value '5', only 5, 6$"),
         (np.ones(N - 1), "one value for each position of time, 1200 values"),
         (np.ones((2, N)), "1200 values"),
         ("balanced", 'weights={"label": "balanced"}'),
@@ -224,6 +229,16 @@ def test_several_axes(tmp_path: Path) -> None:
 def test_what_cannot_be_weights(samples: hr.Samples, weights: Any, words: str) -> None:
     with pytest.raises(hr.Error, match=words):
         samples.batches(64, shuffle=True, weights=weights)
+
+
+@pytest.mark.parametrize("kind", ["i1", "i2", ">i2", "u1", "u8", "i8"])
+def test_classes_of_any_integers(kind: str) -> None:
+    info = np.iinfo(kind)
+    values = np.random.default_rng(0).integers(info.min, info.max, 500, kind.strip(">"), endpoint=True)
+    for some in (values.astype(kind), np.array([info.max, info.max - 3, info.max], kind), values[:0].astype(kind)):
+        different, codes = classes(some)
+        assert different.tolist() == sorted(set(some.tolist()))
+        assert [different[c] for c in codes] == some.tolist()
 
 
 def test_a_length_that_is_that_of_the_samples_left(samples: hr.Samples) -> None:

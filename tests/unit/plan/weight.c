@@ -330,7 +330,7 @@ static void what_is_no_weight_is_refused(void)
     values[3] = 0.5;
     refused(values, 100, "add up to 0.5, less than one row an epoch");
     values[4] = 1.5;
-    refused(values, 100, "the weights give 2 rows an epoch: a global batch of 4");
+    refused(values, 100, "multiply them for more): a global batch of 4");
     values[7] = -1;
     refused(values, 100, "position 7 has -1");
     values[0] = -1;
