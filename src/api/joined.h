@@ -23,8 +23,8 @@ int joined_walk(struct joined *j, struct archive_contents *out, struct hr_error 
  * joined dimension, equal along others? Each dimension is asked about once. `a`: the archive that j is of. */
 int joined_check(struct joined *j, struct hr_archive *a, const struct array *x, struct hr_error *e);
 
-/* Without the lock. An error where no array of the first member has the joined dimension: there is nothing to join, and what
- * was meant is called otherwise. Archives that cannot be listed pass. */
+/* Without the lock. An error where no array of the first member that can be listed has the joined dimension: there is nothing
+ * to join, and what was meant is called otherwise. Where none can be listed all pass. */
 int joined_check_along(const struct joined *j, struct hr_error *e);
 
 #endif

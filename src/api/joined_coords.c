@@ -251,11 +251,14 @@ static int search(const struct archive_contents *c, void *arg, struct hr_error *
 int joined_check_along(const struct joined *j, struct hr_error *e)
 {
     struct dimension_search s = {.along = j->along, .apart = (unsigned)strlen(j->along) / 3 + 2};
-    if (archive_walk(j->members[0], search, &s, NULL) < 0 || s.there || !s.all)
+    int k = 0;
+    while (k < j->n && (archive_walk(j->members[k], search, &s, NULL) < 0 || (!s.there && !s.all)))
+        k++;
+    if (k == j->n || s.there)
         return 0;
     return error_set(e, HR_EINVAL,
                      "concat along %.80s: no array of %.120s has that dimension%s%s%s", j->along,
-                     j->names[0], *s.found ? "; did you mean " : "", s.found, *s.found ? "?" : "");
+                     j->names[k], *s.found ? "; did you mean " : "", s.found, *s.found ? "?" : "");
 }
 
 int joined_check(struct joined *j, struct hr_archive *a, const struct array *x, struct hr_error *e)

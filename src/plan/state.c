@@ -196,7 +196,9 @@ static int hashes_check(const struct plan_state *s, const struct plan_facts *f, 
         return error_set(
             e, HR_ESTATE,
             "the archive differs from the one the state was taken on (fingerprint %016" PRIx64
-            ", now %016" PRIx64 "): names, types, chunks or codecs of the arrays changed",
+            ", now %016" PRIx64
+            "): the views take other arrays or follow other axes, or names, types, chunks or "
+            "codecs of the arrays changed",
             s->archive_hash, f->archive_hash);
     if (s->views_hash != f->views_hash)
         return error_set(

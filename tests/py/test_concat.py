@@ -293,6 +293,8 @@ def test_local_and_remote_members(years: list[str], tmp_path: Path) -> None:
                 np.testing.assert_array_equal(batch["y"].numpy(), want.rain.values[np.asarray(batch.index)])
             stats = loader.stats()
         assert stats["store"]["stores"] == 3 and stats["store"]["requests"] > 6
+    with pytest.raises(hr.InvalidError, match="has that dimension; did you mean time"):  # the second can be listed
+        hr.concat([urls[0], years[1]], along="tine")
     server.shutdown()
     server.server_close()
 
