@@ -86,7 +86,13 @@ def classes(values: Any) -> tuple[Any, Any]:
             number: Any = np.zeros(high - low + 1, np.uint16)
             number[there] = np.arange(len(there))
             return there + low if high < 1 << 63 else there.astype(np.uint64) + np.uint64(low), number[above]
-    different, codes = np.unique(values, return_inverse=True)
+    try:
+        different, codes = np.unique(values, return_inverse=True)
+    except TypeError:  # objects that cannot be ordered, such as None
+        from headrace._errors import InvalidTypeError
+
+        kinds = ", ".join(sorted({type(v).__name__ for v in values.flat})[:4])
+        raise InvalidTypeError(f"classes are numbers, texts or dates, not objects ({kinds})") from None
     codes = codes.reshape(-1)
     if values.dtype.kind == "U" and set(different.tolist()) <= set(SEASONS):
         order = np.argsort([SEASONS.index(s) for s in different.tolist()])

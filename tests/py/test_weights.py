@@ -241,6 +241,12 @@ def test_classes_of_any_integers(kind: str) -> None:
         assert [different[c] for c in codes] == some.tolist()
 
 
+def test_classes_that_have_no_order(samples: hr.Samples) -> None:
+    labels = np.array(["a", None] * (N // 2), object)
+    with pytest.raises(hr.InvalidTypeError, match=r"not objects \(NoneType, str\)"):
+        samples.batches(8, shuffle=True, stratify=labels)
+
+
 def test_a_length_that_is_that_of_the_samples_left(samples: hr.Samples) -> None:
     with pytest.raises(hr.InvalidError, match="as many as samples are left: 1200 positions count"):
         samples.isel(time=slice(0, 100)).batches(8, weights=np.ones(100))
