@@ -56,6 +56,10 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f"headrace.{_LATER[name]}"), name)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from headrace._joined import combine, concat

@@ -70,11 +70,12 @@ def xarray(batch: Batch) -> Any:
     along = samples.along if plain(samples.info) else "sample"
     data: dict[str, Any] = {}
     known: dict[str, tuple[int, Any]] = {}
+    views = {view["name"] for view in samples.info["views"]}
     for number, view in enumerate(samples.info["views"]):
         dims = [along]
         for dim, n in zip(view["dims"], view["shape"]):
             values = _labels(samples, number, dim, n)
-            dims.append(_dim_name(known, dim, view["name"], n, values))
+            dims.append(_dim_name(known, views, dim, view["name"], n, values))
         data[view["name"]] = (dims, batch[view["name"]].numpy(), _attributes(samples, view["arrays"]))
     labels: dict[str, Any] = {name: (name, values) for name, (_, values) in known.items() if values is not None}
     apart = {name for dims, *_ in data.values() for name in dims[1:]}  # dimensions of the tensors: patches have both
@@ -84,10 +85,11 @@ def xarray(batch: Batch) -> Any:
     return xr.Dataset(data, {name: value for name, value in labels.items() if name not in data})
 
 
-def _dim_name(known: dict[str, tuple[int, Any]], dim: str, view: str, n: int, values: Any) -> str:
+def _dim_name(known: dict[str, tuple[int, Any]], views: set[str], dim: str, view: str, n: int, values: Any) -> str:
     """The dimension's own name, or one with the view's where another view shows other labels along it."""
     import numpy as np
 
+    dim = dim if dim not in views else f"dim_{dim}"  # xarray takes a variable of that name for its coordinate
     for name in (dim, f"{dim}_{view}"):
         if name not in known:
             known[name] = n, values

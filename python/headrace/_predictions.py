@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import mapping, refuse, refuse_type
+from headrace._axes import plain
 from headrace._batch import as_numpy, samples_of, write
 from headrace._coords import beside
 
@@ -106,7 +107,29 @@ def _like(samples: Samples, rows: Any, like: str | None) -> tuple[int | None, li
             return number, list(view["dims"])
     if like is not None:
         refuse("write_predictions: like", like, f"no view of that name has samples of shape {rows.shape[1:]}")
+    for number, view in enumerate(samples.info["views"]):
+        if dims := _part_of(samples, view, rows.shape[1:]):
+            return number, dims
+    if not plain(samples.info):
+        refuse(
+            "write_predictions: values",
+            rows.shape,
+            "these are no boxes of any view: give an array of zarr whose dimensions have the names of the sample axes",
+        )
     return None, [f"dim_{d}" for d in range(1, rows.ndim)]
+
+
+def _part_of(samples: Samples, view: dict[str, Any], shape: tuple[int, ...]) -> list[str]:
+    """Dimensions of a view, in their order, that have these lengths: classes of an image with channels, for example.
+    Patches and crops have to be among them; else none."""
+    from itertools import combinations
+
+    boxes = {name for name, axis in samples.axes.items() if axis["kind"] in ("patch", "crop")}
+    for chosen in combinations(list(zip(view["dims"], view["shape"])), len(shape)):
+        names = [name for name, _ in chosen]
+        if tuple(n for _, n in chosen) == tuple(shape) and boxes <= set(names) and boxes:
+            return names
+    return []
 
 
 def _copy_coordinate(

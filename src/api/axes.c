@@ -24,6 +24,14 @@ const char *core_axes_text(const struct core *c, char *out, size_t n)
     return out;
 }
 
+int core_first_axis(const struct core *c)
+{
+    for (int a = 0; a < c->n_axes; a++)
+        if (c->axes[a].kind != AXIS_DRAWS)
+            return a;
+    return 0;
+}
+
 int core_axis_number(struct core *c, const char *name, struct hr_error *e)
 {
     char all[200];

@@ -28,7 +28,7 @@ static int restrict_axis(struct hr_samples *s, int a, int64_t from, int64_t coun
 static int axis_number(struct hr_samples *s, const char *dim, struct hr_error *e)
 {
     TRY(samples_freeze(s, e));
-    return dim ? core_axis_number(s->core, dim, e) : 0;
+    return dim ? core_axis_number(s->core, dim, e) : core_first_axis(s->core);
 }
 
 int hr_samples_axis_slice(struct hr_samples *s, const char *dim, int has_start, int64_t start,

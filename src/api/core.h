@@ -81,6 +81,7 @@ struct hr_samples *samples_derive(struct core *c, const struct span *box, struct
 /* The axis that follows dimension `name`; NULL when there is none. */
 struct axis_spec *core_axis(struct core *c, const char *name);
 int core_same(const struct hr_samples *a, const struct hr_samples *b, struct hr_error *e);
+int core_first_axis(const struct core *c); /* that is no draws: what calls without an axis mean */
 int core_axis_number(struct core *c, const char *name, struct hr_error *e);
 /* Names of the axes: "time" or "time × member". */
 const char *core_axes_text(const struct core *c, char *out, size_t n);

@@ -211,6 +211,26 @@ static int check_scale(struct core *c, struct view_spec *v, int d, const struct 
     return 0;
 }
 
+/* Patches that are moved inside and crops lie inside as they are: what reaches beyond them has no place of its own there. */
+static int check_margin(struct core *c, struct view_spec *v, int d, const struct array *x,
+                        struct hr_error *e)
+{
+    const struct dim_spec *s = &v->dim[d];
+    const struct axis_spec *a = &c->axes[s->axis];
+    int64_t last = s->start + (s->count - 1) * s->step;
+    (void)x;
+    if (!a->size || (a->edge != EDGE_CLIP && a->kind != AXIS_CROP) ||
+        (s->start >= 0 && last < a->size * scale_below(s) / scale_above(s)))
+        return 0;
+    return error_set(
+        e, HR_EINVAL,
+        "view %s: along %s its steps %lld … %lld reach beyond the %s of %lld: make those "
+        "as large as the largest view, and take a part of them in the other views, "
+        "such as hr.steps(8, 39) of 48",
+        v->name, a->name, (long long)s->start, (long long)last,
+        a->kind == AXIS_CROP ? "crops" : "patches", (long long)a->size);
+}
+
 /* Crops begin where every view has a position: at multiples of all scales. */
 static int64_t axis_align(const struct core *c, int axis)
 {
@@ -303,6 +323,7 @@ static int settle_axes(struct core *c, struct hr_error *e)
     }
     TRY(for_each_dim(c, check_length, e));
     TRY(for_each_dim(c, check_scale, e));
+    TRY(for_each_dim(c, check_margin, e));
     TRY(for_each_dim(c, check_pad, e));
     TRY(for_each_dim(c, find_table, e));
     return for_each_dim(c, check_window, e);

@@ -249,7 +249,7 @@ int hr_samples_axis_split_groups(struct hr_samples *s, const char *dim, const in
     struct groups g = {0};
     TRY(samples_freeze(s, e));
     struct core *c = s->core;
-    int a = dim ? core_axis_number(c, dim, e) : 0;
+    int a = dim ? core_axis_number(c, dim, e) : core_first_axis(c);
     TRY(a);
     TRY(fractions_check(fractions, n, e));
     int64_t wanted = dim ? c->axes[a].n : c->ids;

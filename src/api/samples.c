@@ -126,7 +126,7 @@ int hr_samples_axis_steps(struct hr_samples *s, const char *dim, const char *dur
 {
     struct coordinate c;
     TRY(samples_freeze(s, e));
-    int number = dim ? core_axis_number(s->core, dim, e) : 0;
+    int number = dim ? core_axis_number(s->core, dim, e) : core_first_axis(s->core);
     TRY(number);
     const struct axis_spec *a = &s->core->axes[number];
     if (a->kind != AXIS_STEPS)

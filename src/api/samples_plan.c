@@ -286,7 +286,8 @@ int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e)
     }
     const struct core *c = s->core;
     buf_puts(&b, "{\"along\": ");
-    buf_json_string(&b, c->axes[0].name, strlen(c->axes[0].name));
+    const char *first_axis = c->axes[core_first_axis(c)].name;
+    buf_json_string(&b, first_axis, strlen(first_axis));
     buf_printf(&b, ", \"axis\": %lld, \"count\": %lld, \"first_id\": %lld, \"last_id\": %lld",
                (long long)c->ids, (long long)count, (long long)first, (long long)last);
     buf_puts(&b, ", \"axes\": [");

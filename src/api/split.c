@@ -120,7 +120,7 @@ int hr_samples_axis_split(struct hr_samples *s, const char *dim, const double *f
                           int64_t gap, struct hr_samples **out, struct hr_error *e)
 {
     TRY(samples_freeze(s, e));
-    int a = dim ? core_axis_number(s->core, dim, e) : 0;
+    int a = dim ? core_axis_number(s->core, dim, e) : core_first_axis(s->core);
     TRY(a);
     TRY(check_fractions(fractions, n, e));
     if (!samples_count_ids(s))

@@ -182,10 +182,24 @@ static void add_pair(const struct pairs *s, const struct plan_dim *x, const stru
     pair_find(x, y, s->a, size, s->least, s->most, s->m);
 }
 
+static bool followed(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
+                     int axis)
+{
+    for (int p = 0; p < n_parts; p++)
+        for (int d = 0; d < arrays[parts[p].array].ndim; d++)
+            if (parts[p].dim[d].kind == SEL_SAMPLE && parts[p].dim[d].axis == axis)
+                return true;
+    return false;
+}
+
 int meet_find(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
               int array, int axis, const struct plan_axis *a, struct meet *out, struct hr_error *e)
 {
     *out = (struct meet){.n = (int64_t)a->n};
+    if (!followed(arrays, parts, n_parts, axis)) { /* draws: of the same parent, all of them */
+        out->radius = out->n;
+        return 0;
+    }
     struct pairs s = {arrays, parts, n_parts, array, axis, a, NULL, NULL, out};
     for_each_pair(&s, add_radius);
     if (out->radius >= 0)

@@ -10,7 +10,8 @@ struct meet {
     int64_t *low, *high; /* n each, or NULL */
 };
 /* Of the boxes in `array` (-1: in any, each for itself) along axis number `axis`, which is *a. A crop's box is all that it
- * may be. An axis that nothing follows has radius 0. */
+ * may be. An axis that the array does not follow has radius 0; one that
+ * nothing follows has draws of the same boxes, which all may meet. */
 int meet_find(const struct plan_array *arrays, const struct plan_part *parts, int n_parts,
               int array, int axis, const struct plan_axis *a, struct meet *out, struct hr_error *e);
 void meet_dispose(struct meet *m);

@@ -95,10 +95,7 @@ class Part:
         return (self.count - 1) * self.step + 1
 
     def begin(self, start: int) -> int:
-        low = int(start / self.scale // 1) + self.first
-        if self.axis is not None and self.axis.edge == "clip":
-            low = max(0, min(low, self.length - self.reach))
-        return low
+        return int(start / self.scale // 1) + self.first
 
     def indices(self, start: int) -> np.ndarray:
         """-1: outside."""
@@ -251,7 +248,12 @@ def draw_part(rng: random.Random, axis: Axis) -> Part:
         if axis.kind == "patch" and rng.random() < 0.25:  # a margin, or a part of the box
             p.first, step = rng.randint(-1, 1), rng.choice((1, 2))
             more = rng.randint(1, p.count)
+            if axis.edge == "clip":  # a part of it: what is moved inside has no margin
+                most = min(p.count, axis.size) - 1
+                p.first, step = rng.randint(0, most), 1
+                more = rng.randint(0, most - p.first)
             p.count, p.step, p.given = more + 1, step, hr.steps(p.first, p.first + more * step, step)
+            p.keep = more > 0
     p.length = int(-(-axis.length // p.scale)) if rng.random() < 0.5 else int(axis.length // p.scale)
     p.length = max(p.length, 1)
     return p
