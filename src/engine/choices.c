@@ -39,7 +39,8 @@ static int choice_add(const struct plan_config *c, const struct wish *w,
 {
     struct plan_config other = *c;
     struct plan *p;
-    other.block = w->block;
+    if (w->block) /* else as it was asked for: a block that was chosen may have another shape */
+        other.block = w->block;
     other.spread = w->spread;
     TRY(plan_open(&other, &p, e));
     int rc = choice_fill(p, g, &out[n], e);
@@ -64,13 +65,13 @@ int engine_choices(const struct plan_config *c, const struct plan *p, const stru
     const struct plan_facts *f = plan_facts(p);
     const struct wish wishes[ENGINE_CHOICES - 1] = {
         {f->block / 4, f->spread}, {f->block / 2, f->spread}, {f->block * 2, f->spread},
-        {f->block * 4, f->spread}, {f->block, f->spread / 4}, {f->block, f->spread / 2},
-        {f->block, f->spread * 2}};
+        {f->block * 4, f->spread}, {0, f->spread / 4},        {0, f->spread / 2},
+        {0, f->spread * 2}};
     int n = 1;
     TRY(choice_fill(p, g, &out[0], e));
     out[0].current = true;
     for (int i = 0; i < ENGINE_CHOICES - 1 && f->shuffle == HR_SHUFFLE_SPREAD; i++)
-        if (wishes[i].block && wishes[i].spread) {
+        if ((i > 3 || wishes[i].block) && wishes[i].spread) {
             n = choice_add(c, &wishes[i], g, out, n, e);
             TRY(n);
         }
