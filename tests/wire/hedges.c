@@ -101,15 +101,19 @@ static void either_of_both_requests_may_fail(void)
     const char *const how[] = {"late,every=60,ms=60,at=100,size=5000,etag=weak",
                                "late,every=150,ms=60,rst,size=5000"};
     for (int i = 0; i < 2; i++) {
-        struct store *s = open_liar(how[i], &p);
-        read_rounds(s, 1200, 5000);
-        printf("# %d of %d won, %d cut, %d reset\n", (int)stat_of(s, "hedges_won"),
-               (int)stat_of(s, "hedges"), (int)stat_of(s, "cut"), (int)stat_of(s, "reset"));
-        check(stat_of(s, "hedges") > 0);
-        check(i || stat_of(s, "hedges_won") > 0);
-        check_eq(stat_of(s, "completed"), 1200);
-        check_eq(stat_of(s, "in_flight"), 0);
-        store_unref(s);
+        bool seen = false;
+        for (int turn = 0; turn < 4 && !seen;
+             turn++) { /* on a busy machine none may be slow enough */
+            struct store *s = open_liar(how[i], &p);
+            read_rounds(s, 1200, 5000);
+            printf("# %d of %d won, %d cut, %d reset\n", (int)stat_of(s, "hedges_won"),
+                   (int)stat_of(s, "hedges"), (int)stat_of(s, "cut"), (int)stat_of(s, "reset"));
+            seen = stat_of(s, "hedges") > 0 && (i || stat_of(s, "hedges_won") > 0);
+            check_eq(stat_of(s, "completed"), 1200);
+            check_eq(stat_of(s, "in_flight"), 0);
+            store_unref(s);
+        }
+        check(seen);
     }
 }
 
