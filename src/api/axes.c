@@ -1,5 +1,4 @@
 /* The calls that add sample axes, and axes found by name. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -186,9 +186,11 @@ static int read_needed(struct job *j, struct worker *w, uint32_t i, int fd, uint
                        uint64_t n, uint8_t *stored, struct hr_error *e)
 {
     uint64_t first, end, head, from = 0, to = n;
-    if (n >= PART_LEAST)
-        TRY(decode_collect(j, w, i, e));
-    if (n < PART_LEAST || !decode_part(j, w, i, &first, &end))
+    const struct array *x = j->driver->fixed.c.arrays[j->chunks[i].array];
+    if (n < PART_LEAST || x->members || !codec_chain_parted(x->chain))
+        return read_bytes(j, fd, stored, n, base, e);
+    TRY(decode_collect(j, w, i, e));
+    if (!decode_part(j, w, i, &first, &end))
         return read_bytes(j, fd, stored, n, base, e);
     TRY(read_bytes(j, fd, stored, 16, base, e));
     head = codec_part_head(stored, n);
