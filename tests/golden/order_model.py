@@ -1,91 +1,83 @@
 #!/usr/bin/env python3
 """Order version 1 by its definition (docs/internals/order.md), without the library.
 
-Every block, lane and key is laid out and sorted; nothing is bisected or inverted. Holds each line of order_v1.inc
-against it.
+Every row, block, lane and key is laid out and sorted; nothing is bisected or inverted. Holds each line of order_v1.inc and
+order_v1_sampled.inc (weights and bins) against it.
 
-    order_model.py [order_v1.inc]            # exits 1 if a hash differs
-    order_model.py --write order_v1.inc      # before a version is released: put the hashes in
+    order_model.py [FILE …]            # exits 1 if a hash differs
+    order_model.py --write FILE        # before a version is released: put the hashes in
+    order_model.py --draw N SEED       # rows of N random worlds with weights or bins, for such a file
 """
 
+import itertools
 import pathlib
+import random
 import re
 import sys
 
-M64 = (1 << 64) - 1
+from order_bins import BINS, deal, sorted_blocks
+from order_keyed import M64, mix, permutation, word
+from order_weights import WEIGHTS, appearances, units
+
 ONE = 1 << 62
-GOLD, MIX1, MIX2, MIX3 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93
 MOVE, TURN, STRATUM, SHIFT, JITTER, ROWS, GLOBAL = 1, 2, 4, 5, 6, 7, 8
 SPREAD_ORDER, GLOBAL_ORDER = 1, 2
 DROP, PAD, SHORT, WRAP = 1, 2, 3, 4
 
 
-def splitmix(z):
-    z = (z ^ z >> 30) * MIX1 & M64
-    z = (z ^ z >> 27) * MIX2 & M64
-    return z ^ z >> 31
+def cut_place(i, k, blocks, move):
+    """Cut i of k in so many blocks."""
+    shifted = (i << 25) + move * min(2, i, k - i)
+    return (shifted * blocks + (k << 24)) // (k << 25)
 
 
-def word(key, index):
-    return splitmix((index + 1) * GOLD + key & M64)
+class Epoch:
+    """Blocks of rows: each knows its ranks, one for each row, and the bins of those, where there are bins."""
+
+    def __init__(self, case, key):
+        self.key, self.ids = key, [i for i in range(case["first"], case["last"]) if kept(i, case["keep"])]
+        weigh, code = WEIGHTS.get(case["weights"]), BINS.get(case["bins"])
+        counts = appearances([weigh(i) for i in self.ids], key) if weigh else [1] * len(self.ids)
+        self.blocks, self.bins, samples = [], [], []
+        ranks = range(len(self.ids))
+        for _, block in itertools.groupby(ranks, lambda r: (self.ids[r] + case["start"]) // case["cell"]):
+            block = list(block)
+            mean = [units(weigh(self.ids[r])) if weigh else 1 << 31 for r in block]
+            if sum(mean):
+                self.blocks.append([r for r in block for _ in range(counts[r])])
+                self.bins.append([code(self.ids[r]) for r in self.blocks[-1]] if code else None)
+                samples.append([(code(self.ids[r]), n) for r, n in zip(block, mean, strict=True)] if code else None)
+        self.ranks = [r for block in self.blocks for r in block]
+        self.sequence = block_sequence(len(self.blocks), case["spread"], key, samples if code else None)
+
+    def dealt(self, b, whole, turn, lanes):
+        """The ranks of a block as its rows go out. whole: no cut of the streams goes through it."""
+        key, block = mix(self.key, ROWS, b), self.blocks[b]
+        if self.bins[b] and len(set(self.bins[b])) > 1:
+            rows = deal(self.bins[b], key, turn if whole else 0, lanes if whole else 1)
+        else:
+            rows = permutation(key, len(block))
+        return [block[row] for row in rows]
 
 
-def mix(key, *tags):
-    for tag in tags:
-        z = splitmix(key + GOLD & M64) ^ splitmix(tag ^ MIX3)
-        z = (z ^ z >> 32) * MIX3 & M64
-        z = (z ^ z >> 32) * MIX3 & M64
-        key = z ^ z >> 32
-    return key
+def kept(i, keep):
+    return not keep or ((i * 2654435761 & M64) >> 7) % 3 < keep
 
 
-def permutation(key, n):
-    """The images of 0 … n-1: a shuffle up to 64, else six rounds on a grid, walking on from cells beyond n."""
-    key = mix(key, n)
-    if n <= 64:
-        images = list(range(n))
-        for m in range(n, 1, -1):
-            draw = word(key, m) * m >> 64
-            images[draw], images[m - 1] = images[m - 1], images[draw]
-        return images
-    right = next(r for r in range(1, n + 1) if r * r >= n)
-    left = -(-n // right)
-    keys = [word(key, i) for i in range(6)]
-
-    def amount(half, k, side):
-        x = (half + k) * GOLD & M64
-        x = (x ^ x >> 32) * MIX1 & M64
-        return (x >> 32) * side >> 32
-
-    def image(cell):
-        while True:
-            a, b = divmod(cell, right)
-            for i in range(0, 6, 2):
-                a = (a + amount(b, keys[i], left)) % left
-                b = (b + amount(a, keys[i + 1], right)) % right
-            cell = a * right + b
-            if cell < n:
-                return cell
-
-    return [image(i) for i in range(n)]
-
-
-def block_sequence(sizes, spread, key):
-    """(block, stratum) as they are opened."""
-    count = len(sizes)
+def block_sequence(count, spread, key, bins):
+    """(block, stratum) as they are opened. bins: (bin, units) of each sample of each block, or None."""
     k = min(spread, count)
     move = (word(mix(key, MOVE), 0) >> 40) - (1 << 23) if count >= 2 * k else 0
-    cuts = [0]
-    for i in range(1, k):
-        shifted = (i << 25) + move * min(2, i, k - i)
-        cuts.append((shifted * count + (k << 24)) // (k << 25))
-    cuts.append(count)
+    if bins:
+        blocks, cuts = sorted_blocks(bins, k, cut_place, move)
+    else:
+        blocks, cuts = range(count), [0, *(cut_place(i, k, count, move) for i in range(1, k)), count]
     turn = permutation(mix(key, TURN), k)
     entries = []
     for g in range(k):
         n = cuts[g + 1] - cuts[g]
         for t, b in enumerate(permutation(mix(key, STRATUM, g), n)):
-            entries.append((((2 * k * t + 2 * turn[g] + 1) << 61) // (k * n), g, cuts[g] + b))
+            entries.append((((2 * k * t + 2 * turn[g] + 1) << 61) // (k * n), g, blocks[cuts[g] + b]))
     return [(b, g) for _, g, b in sorted(entries)]
 
 
@@ -98,26 +90,32 @@ def lane_keys(rows, blocks, jitter, shift):
         yield x + (shift * bump >> 62)
 
 
-def spread_stream(sizes, spread, key, number, low, high):
-    """Ranks of rows [low, high) of the sequence, as they go out."""
-    first = [0]
-    for size in sizes:
-        first.append(first[-1] + size)
+def stream_lanes(epoch, low, high):
+    """[(block, rows of it)] of each lane that has rows. An empty block goes with the row before it."""
     lanes, begin = {}, 0
-    for b, g in block_sequence(sizes, spread, key):
-        inside = range(max(low - begin, 0), min(high - begin, sizes[b]))
-        if inside:
-            rows = permutation(mix(key, ROWS, b), sizes[b])
-            lanes.setdefault(g, []).append([first[b] + rows[r] for r in inside])
-        begin += sizes[b]
-    turn = permutation(mix(key, SHIFT, number), len(lanes))
+    for b, g in epoch.sequence:
+        size = len(epoch.blocks[b])
+        inside = slice(max(low - begin, 0), min(high - begin, size))
+        if inside.start < inside.stop or (not size and (low < begin or not low) and begin <= high):
+            lanes.setdefault(g, []).append((b, inside))
+        begin += size
+    return [lane for _, lane in sorted(lanes.items()) if any(epoch.blocks[b] for b, _ in lane)]
+
+
+def spread_stream(epoch, number, low, high):
+    """Ranks of rows [low, high) of the sequence, as they go out."""
+    lanes = stream_lanes(epoch, low, high)
+    turn = permutation(mix(epoch.key, SHIFT, number), len(lanes))
     keyed = []
-    for i, (_, lane) in enumerate(sorted(lanes.items())):
+    for i, lane in enumerate(lanes):
         shift = 0
         if len(lane) > 1:
             shift = (2 * turn[i] + 1 - len(lanes)) * (ONE // 2) // (len(lanes) * len(lane))
-        ranks = [rank for block in lane for rank in block]
-        keys = lane_keys(len(ranks), len(lane), mix(key, JITTER, number, i), shift)
+        ranks = []
+        for b, inside in lane:
+            whole = inside == slice(0, len(epoch.blocks[b]))
+            ranks += epoch.dealt(b, whole, turn[i], len(lanes))[inside] if epoch.blocks[b] else []
+        keys = lane_keys(len(ranks), len(lane), mix(epoch.key, JITTER, number, i), shift)
         keyed += [(x, i, q, rank) for q, (x, rank) in enumerate(zip(keys, ranks, strict=True))]
     return [rank for _, _, _, rank in sorted(keyed)]
 
@@ -131,28 +129,20 @@ def stream_range(n, streams, remainder, c):
 
 def epoch_rows(case):
     """(id, valid) of an epoch, global batch after global batch."""
-    ids = [
-        i
-        for i in range(case["first"], case["last"])
-        if not case["keep"] or ((i * 2654435761 & M64) >> 7) % 3 < case["keep"]
-    ]
-    sizes = {}
-    for i in ids:
-        block = (i + case["start"]) // case["cell"]
-        sizes[block] = sizes.get(block, 0) + 1
     key = mix(case["seed"], 1, case["epoch"])
-    streams, n, remainder = case["streams"], len(ids), case["remainder"]
+    epoch = Epoch(case, key)
+    streams, n, remainder = case["streams"], len(epoch.ranks), case["remainder"]
     share = case["batch"] // streams
     queues = []
     for c in range(streams):
         low, high = stream_range(n, streams, remainder, c)
         if case["shuffle"] == SPREAD_ORDER:
-            ranks = spread_stream([sizes[b] for b in sorted(sizes)], case["spread"], key, c, low, high)
+            ranks = spread_stream(epoch, c, low, high)
         elif case["shuffle"] == GLOBAL_ORDER:
-            ranks = permutation(mix(key, GLOBAL), n)[low:high]
+            ranks = [epoch.ranks[row] for row in permutation(mix(key, GLOBAL), n)[low:high]]
         else:
-            ranks = list(range(low, high))
-        queue = [(ids[r], 1) for r in ranks]
+            ranks = epoch.ranks[low:high]
+        queue = [(epoch.ids[r], 1) for r in ranks]
         rows = n // streams if remainder == DROP else -(-n // streams)
         steps = rows // share if remainder == DROP else -(-rows // share)
         tail = steps * share - len(queue)
@@ -187,27 +177,59 @@ NAMES = [
     "seed",
     "epoch",
 ]
+ROW = re.compile(r"(ORDER|SAMPLED)\((.*), *(\w+)\)")
 
 
-def main():
-    write = "--write" in sys.argv
-    paths = [a for a in sys.argv[1:] if not a.startswith("--")]
-    path = pathlib.Path(paths[0]) if paths else pathlib.Path(__file__).with_name("order_v1.inc")
+def case_of(kind, numbers):
+    names = NAMES if kind == "ORDER" else ["weights", "bins", *NAMES]
+    return {"weights": 0, "bins": 0, **dict(zip(names, (int(x) for x in numbers.split(",")), strict=True))}
+
+
+def check(path, write):
+    """How many of a file's hashes differ; they are put in if `write`."""
     wrong, lines = 0, []
     for line in path.read_text().splitlines():
-        row = re.fullmatch(r"ORDER\((.*), *(\w+)\)", line)
+        row = ROW.fullmatch(line)
         if row:
-            case = dict(zip(NAMES, (int(x) for x in row[1].split(",")), strict=True))
-            expected = f"0x{fnv(epoch_rows(case)):016x}"
-            if row[2] != expected:
+            expected = f"0x{fnv(epoch_rows(case_of(row[1], row[2]))):016x}"
+            if row[3] != expected:
                 wrong += 1
                 if not write:
-                    print(f"order_v1.inc has {row[2]}, the definition gives {expected}: {row[1]}")
-            line = f"ORDER({row[1]}, {expected})"
+                    print(f"{path.name} has {row[3]}, the definition gives {expected}: {row[2]}")
+            line = f"{row[1]}({row[2]}, {expected})"
         lines.append(line)
     if write:
         path.write_text("\n".join(lines) + "\n")
-    return 1 if wrong and not write else 0
+    return 0 if write else wrong
+
+
+def drawn(random):
+    """A row of a random world, with weights, bins or both."""
+    weights, bins = random.choice([(1, 0), (0, 1), (1, 1)])
+    axis = random.randint(60, 1500)
+    first = random.choice([0, random.randrange(20)])
+    streams = random.choice([1, 1, 2, 3, 4])
+    remainder = random.choice([DROP, PAD, WRAP, *[SHORT] * (streams == 1)])
+    shuffle = SPREAD_ORDER if bins else random.choice([SPREAD_ORDER] * 4 + [GLOBAL_ORDER, 0])
+    numbers = [
+        weights and random.randint(1, len(WEIGHTS)), bins and random.randint(1, len(BINS)),
+        axis, random.choice([1, 3, 8, 32, 50, 90]), random.choice([0, 0, 5]), first, axis - 5 - random.randrange(20),
+        random.choice([0, 0, 1, 2]), shuffle, remainder,
+        random.choice([1, 4, 8, 16, 16, 33]), streams, streams * random.randint(1, 3), random.randrange(1000), random.randrange(4),
+    ]  # fmt: skip
+    return "SAMPLED(" + ", ".join(f"{n:4}" for n in numbers) + ", 0)"
+
+
+def main():
+    if "--draw" in sys.argv:
+        at = sys.argv.index("--draw")
+        world = random.Random(int(sys.argv[at + 2]))
+        print("\n".join(drawn(world) for _ in range(int(sys.argv[at + 1]))))
+        return 0
+    here = pathlib.Path(__file__).parent
+    paths = [pathlib.Path(a) for a in sys.argv[1:] if not a.startswith("--")]
+    wrong = sum(check(path, "--write" in sys.argv) for path in paths or sorted(here.glob("order_v*.inc")))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
