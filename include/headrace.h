@@ -164,6 +164,33 @@ HR_API int hr_archive_read(struct hr_archive *a, const char *array, int ndim, co
 HR_API int hr_archive_cat(struct hr_archive *a, const char *array, enum hr_dtype dtype, int decode,
                           int fd, struct hr_error *e);
 
+/* ---- objects as they lie ------------------------------------------------------------------------------------- */
+
+/* Bytes of what is no array: files beside and around archives, at any path or URL that hr_open takes. Reads are made from
+ * any thread, each blocks its own; large objects come in parts, and what fails is tried again, as for chunks. In a forked
+ * child: HR_EFORK. */
+struct hr_objects;
+HR_API int hr_objects_open(const char *url, const char *options, struct hr_objects **out,
+                           struct hr_error *e);
+HR_API void hr_objects_unref(struct hr_objects *o);
+
+struct hr_object {
+    void *data;    /* where the bytes go; NULL: to memory of the library's own (hr_free) */
+    uint64_t n;    /* how many fit there; afterwards: how many came */
+    uint64_t size; /* of the whole object; 0: not known */
+    uint64_t
+        version; /* tells it from what lies there at another time: of its ETag, else its date; 0: not known */
+};
+/* `length` bytes from `offset` on, the last -offset (all, if it is shorter) where offset < 0, the whole where both are 0.
+ * 1; 0: there is no such object. A place of the caller's that is too small is HR_EINVAL. Ranges of one object that was
+ * replaced meanwhile are HR_EDATA, where its versions can be told apart. */
+HR_API int hr_objects_read(struct hr_objects *o, const char *key, int64_t offset, uint64_t length,
+                           struct hr_object *out, struct hr_error *e);
+/* What lies directly below `prefix` ("": the root): names, each ended by a NUL, folders by "/" and a NUL, in *names
+ * (hr_free), *n bytes. HR_EUNSUPPORTED where the store cannot list. */
+HR_API int hr_objects_list(struct hr_objects *o, const char *prefix, char **names, size_t *n,
+                           struct hr_error *e);
+
 /* ---- a store of the caller's own ----------------------------------------------------------------------------- */
 
 /* For archives that no URL leads to: the library leaves tasks, the caller takes and answers them, on any thread and in

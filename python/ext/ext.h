@@ -13,7 +13,7 @@
 
 struct ext_state {
     unsigned long ender; /* atomic: the thread that ends the interpreter; 0: nobody does */
-    PyTypeObject *archive, *samples, *loader, *batch, *tensor, *store;
+    PyTypeObject *archive, *samples, *loader, *batch, *tensor, *store, *objects;
     PyObject *make_error; /* headrace._errors.make, fetched at the first error */
     PyObject *emit_log;   /* headrace._log.emit, fetched at the first line */
 };
@@ -47,9 +47,10 @@ int ext_interrupted(void *state);
 PyObject *ext_take_string(char *text);
 
 extern PyType_Spec ext_archive_spec, ext_samples_spec, ext_loader_spec, ext_batch_spec,
-    ext_tensor_spec, ext_store_spec;
+    ext_tensor_spec, ext_store_spec, ext_objects_spec;
 
-PyObject *ext_store(PyObject *module, PyObject *args); /* store(url, concurrency) */
+PyObject *ext_store(PyObject *module, PyObject *args);   /* store(url, concurrency) */
+PyObject *ext_objects(PyObject *module, PyObject *args); /* objects(url, options) */
 PyObject *ext_archive_new(struct ext_state *s,
                           struct hr_archive *a); /* these take over the reference */
 PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x);

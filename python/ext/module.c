@@ -161,6 +161,7 @@ static PyMethodDef methods[] = {
     {"concat", ext_concat, METH_VARARGS, "concat(handles, along) -> ArchiveHandle"},
     {"combine", ext_combine, METH_VARARGS, "combine(handles, names) -> ArchiveHandle"},
     {"store", ext_store, METH_VARARGS, "store(url, concurrency) -> StoreHandle"},
+    {"objects", ext_objects, METH_VARARGS, "objects(url, options_json) -> ObjectsHandle"},
     {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
     {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},
     {"version", ext_version, METH_NOARGS, "version() -> str"},
@@ -185,7 +186,8 @@ static int exec(PyObject *module)
                    add_type(module, &ext_loader_spec, &s->loader) ||
                    add_type(module, &ext_batch_spec, &s->batch) ||
                    add_type(module, &ext_tensor_spec, &s->tensor) ||
-                   add_type(module, &ext_store_spec, &s->store)
+                   add_type(module, &ext_store_spec, &s->store) ||
+                   add_type(module, &ext_objects_spec, &s->objects)
                ? -1
                : 0;
 }
@@ -199,6 +201,7 @@ static int traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(s->batch);
     Py_VISIT(s->tensor);
     Py_VISIT(s->store);
+    Py_VISIT(s->objects);
     Py_VISIT(s->make_error);
     Py_VISIT(s->emit_log);
     return 0;
@@ -213,6 +216,7 @@ static int clear(PyObject *module)
     Py_CLEAR(s->batch);
     Py_CLEAR(s->tensor);
     Py_CLEAR(s->store);
+    Py_CLEAR(s->objects);
     Py_CLEAR(s->make_error);
     Py_CLEAR(s->emit_log);
     return 0;

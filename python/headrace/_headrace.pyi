@@ -7,6 +7,7 @@ def open(url: str, options_json: str | None, /) -> ArchiveHandle: ...
 def concat(archives: list[ArchiveHandle], along: str, /) -> ArchiveHandle: ...
 def combine(archives: list[ArchiveHandle], names: list[str], /) -> ArchiveHandle: ...
 def store(url: str, concurrency: int, /) -> StoreHandle: ...
+def objects(url: str, options_json: str | None, /) -> ObjectsHandle: ...
 def configure(workers: int, net_threads: int, io_threads: int, /) -> None: ...
 def dtype(name: str, /) -> str | None:
     """numpy's name of the type that is also called "f4", "<f4", …"""
@@ -49,6 +50,15 @@ class StoreHandle:
         """(kind, id, key, offset, length) of each; None when there will be no more."""
     def answer(self, answers: list[tuple[int, Any]], /) -> None:
         """(id, bytes-like | None where there is no such object | (code, text, retryable)) of each."""
+
+@final
+class ObjectsHandle:
+    def read(self, key: str, offset: int, length: int, /) -> tuple[bytes, int, int] | None:
+        """(bytes, size of the object, its version); None: there is no such object. See hr_objects_read."""
+    def read_into(self, key: str, offset: int, buffer: Any, /) -> tuple[int, int] | None:
+        """As many bytes as the buffer has: (size of the object, its version)."""
+    def list(self, prefix: str, /) -> bytes:
+        """Names directly below, each ended by a NUL, folders by "/" and a NUL."""
 
 @final
 class SamplesHandle:

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "net/judge.h"
 #include "net/split.h"
 
@@ -113,7 +114,10 @@ static bool make_room(struct transfer *t, uint64_t size)
 static void remember_version(struct transfer *t)
 {
     const struct reply *r = &t->now.reply;
+    size_t n = 0;
+    const char *date = r->has_etag ? NULL : reply_header(r, "last-modified", &n);
     t->object.etag_hash = r->has_etag ? r->etag_hash : 0;
+    t->object.version = date ? hash_bytes(date, n, 0) : t->object.etag_hash;
     t->object.etag[0] = 0;
     if (r->has_etag && !r->weak)
         memcpy(t->object.etag, r->etag, sizeof r->etag);

@@ -140,7 +140,8 @@ struct net_result {
     int rc;               /* NET_OK, NET_MISSING or a negative code */
     uint64_t size;        /* bytes delivered */
     uint64_t object_size; /* 0: unknown */
-    int status;           /* of the answer that was an error; 0: there was none */
+    uint64_t version; /* a fingerprint of its ETag, else of its date; 0: the server says neither */
+    int status;       /* of the answer that was an error; 0: there was none */
     struct hr_error error;
 };
 struct net_get {

@@ -81,7 +81,10 @@ void transfer_fail(struct transfer *t, int code, bool retryable, const char *tex
 
 void transfer_complete(struct transfer *t)
 {
-    struct net_result r = {.rc = NET_OK, .size = t->object.size, .object_size = t->object.total};
+    struct net_result r = {.rc = NET_OK,
+                           .size = t->object.size,
+                           .object_size = t->object.total,
+                           .version = t->object.version};
     transfer_finish(t, &r);
 }
 

@@ -92,9 +92,9 @@ struct transfer {
         uint64_t first, size, total;
         uint64_t got, share; /* share: how much of it is this transfer's own: split.h */
         char *place;
-        uint64_t room; /* the size that `place` was asked for */
-        uint64_t etag_hash;
-        char etag[REPLY_ETAG_MAX]; /* strong, else "" */
+        uint64_t room;               /* the size that `place` was asked for */
+        uint64_t etag_hash, version; /* version: the same, or of its date where there is none */
+        char etag[REPLY_ETAG_MAX];   /* strong, else "" */
     } object;
     struct { /* this try */
         struct easy *easy;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "store/key.h"
 #include "store/ops.h"
@@ -91,9 +92,21 @@ static int explain_absence(const struct file_store *f, const char *key, struct h
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* A file that is written anew is another one, and so is one that took its place. */
+static uint64_t version_of(const struct stat *st)
+{
+    struct hash h;
+    hash_init(&h, 0);
+    hash_u64(&h, (uint64_t)st->st_ino);
+    hash_u64(&h, (uint64_t)st->st_size);
+    hash_u64(&h, (uint64_t)st->st_mtim.tv_sec);
+    hash_u64(&h, (uint64_t)st->st_mtim.tv_nsec);
+    return hash_value(&h);
+}
+
 /* 0, STORE_MISSING or a code. O_NONBLOCK: a FIFO in an archive must not hang the open. */
 static int key_open(struct file_store *f, const char *key, int *fd, uint64_t *size,
-                    struct hr_error *e)
+                    uint64_t *version, struct hr_error *e)
 {
     struct stat st;
     *fd = -1;
@@ -119,6 +132,7 @@ static int key_open(struct file_store *f, const char *key, int *fd, uint64_t *si
     }
     *fd = file;
     *size = (uint64_t)st.st_size;
+    *version = version_of(&st);
     return 0;
 }
 
@@ -146,7 +160,7 @@ static void file_read(struct store *s, const char *key, struct store_range range
     struct hr_error *e = &r->error;
     uint64_t first, length;
     int fd;
-    r->rc = key_open(f, key, &fd, &r->object_size, e);
+    r->rc = key_open(f, key, &fd, &r->object_size, &r->version, e);
     if (r->rc != 0)
         goto out;
     r->rc = store_clip(range, r->object_size, &first, &length, e);
@@ -169,7 +183,8 @@ static int file_open_file(struct store *s, const char *key, int *fd, uint64_t *s
                           struct hr_error *e)
 {
     struct file_store *f = files(s);
-    struct store_result r = {.rc = key_open(f, key, fd, size, e)};
+    uint64_t version;
+    struct store_result r = {.rc = key_open(f, key, fd, size, &version, e)};
     store_count(&f->counts, &r);
     return r.rc;
 }

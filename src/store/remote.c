@@ -27,6 +27,7 @@ static void read_done(void *arg, const struct net_result *n)
     struct store_result r = {.rc = n->rc,
                              .size = n->size,
                              .object_size = n->object_size,
+                             .version = n->version,
                              .denied = n->rc < 0 && (n->status == 401 || n->status == 403),
                              .error = n->error};
     store_done done = read->done;

@@ -35,6 +35,7 @@ struct store_result {
     int rc;               /* STORE_OK, STORE_MISSING or a negative code */
     uint64_t size;        /* bytes delivered */
     uint64_t object_size; /* total size of the object, 0 if unknown */
+    uint64_t version;     /* tells it from what lay there before or lies there later; 0: unknown */
     bool denied;          /* the error is that we may not: HTTP's 401 and 403 */
     struct hr_error error;
 };
