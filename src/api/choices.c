@@ -7,17 +7,21 @@
 #include "api/loader.h"
 #include "api/runtime.h"
 
-/* A filter's bits are counted anew for each choice: half a second for 10^8. */
+/* A filter's bits are counted anew for each choice: half a second for 10^8. Weights are summed anew, too. */
 #define MOST_FILTERED 20000000
+#define MOST_SAMPLED  5000000 /* samples with weights or bins */
 
-static int find(struct wiring *w, const struct hr_loader_options *o, struct engine_choice *out,
-                struct hr_error *e)
+static int find(struct wiring *w, const struct hr_loader_options *o,
+                const struct sampling *sampling, struct engine_choice *out, struct hr_error *e)
 {
     struct plan_config c;
     struct plan *plan;
     struct driver_config d = {.store = archive_store(w->samples->archive)};
     wiring_plan_config(w, o, NULL, &c);
-    if (c.filter && c.filter->n > MOST_FILTERED)
+    c.weights = sampling->weights;
+    c.bins = sampling->bins;
+    if ((c.filter && c.filter->n > MOST_FILTERED) ||
+        ((c.weights || c.bins) && o->n_positions > MOST_SAMPLED))
         return 0;
     TRY(plan_open(&c, &plan, e));
     int rc = runtime_workers(&d.workers, e);
@@ -31,21 +35,21 @@ static int find(struct wiring *w, const struct hr_loader_options *o, struct engi
 }
 
 int loader_choices(struct hr_samples *s, const struct hr_loader_options *o,
-                   struct engine_choice *out, struct hr_error *e)
+                   const struct sampling *sampling, struct engine_choice *out, struct hr_error *e)
 {
     struct wiring *w;
     TRY(wiring_new(s, o, &w, e));
-    int rc = find(w, o, out, e);
+    int rc = find(w, o, sampling, out, e);
     wiring_free(w);
     return rc;
 }
 
 void loader_advise_budget(struct hr_samples *s, const struct hr_loader_options *o,
-                          struct hr_error *e)
+                          const struct sampling *sampling, struct hr_error *e)
 {
     struct engine_choice all[ENGINE_CHOICES];
     uint64_t budget = o->memory ? o->memory : runtime_default_memory();
-    int n = loader_choices(s, o, all, NULL);
+    int n = loader_choices(s, o, sampling, all, NULL);
     char text[160] = "";
     size_t k = 0;
     for (int i = n - 1; i >= 0 && k < 100; i--) {

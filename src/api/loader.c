@@ -166,7 +166,7 @@ int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
         wiring_free(w);
     }
     if (rc == HR_EBUDGET && e)
-        loader_advise_budget(s, o, e);
+        loader_advise_budget(s, o, sampling, e);
     return rc;
 }
 

@@ -66,10 +66,10 @@ void loader_engine_config(const struct wiring *w, const struct hr_loader_options
                           bool lean, struct driver_config *c);
 /* Other blocks and spreads (engine/choices.h): how many there are to choose from; 0 where that takes too long. */
 int loader_choices(struct hr_samples *s, const struct hr_loader_options *o,
-                   struct engine_choice *out, struct hr_error *e);
+                   const struct sampling *sampling, struct engine_choice *out, struct hr_error *e);
 /* To an error about memory: what would fit. */
 void loader_advise_budget(struct hr_samples *s, const struct hr_loader_options *o,
-                          struct hr_error *e);
+                          const struct sampling *sampling, struct hr_error *e);
 /* References to what is there now; HR_EFORK in a forked child. */
 int loader_engine(struct hr_loader *l, struct plan **plan, struct driver **driver,
                   struct hr_error *e);

@@ -236,7 +236,7 @@ static void put_warnings(struct buf *b, const struct plan *p)
 static void put_choices(struct buf *b, struct hr_loader *l)
 {
     struct engine_choice all[ENGINE_CHOICES];
-    int n = loader_choices(l->samples, &l->options, all, NULL);
+    int n = loader_choices(l->samples, &l->options, &l->sampling, all, NULL);
     key(b, "choices");
     buf_putc(b, '[');
     for (int i = 0; i < n && n > 1; i++) {

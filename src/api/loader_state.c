@@ -123,20 +123,6 @@ static void enter(struct hr_loader *l, const struct plan_state *s)
         loader_move(l, s->epoch, step);
 }
 
-/* Blocks that were chosen are chosen again: along several axes as many cells that are asked for may lie in another shape. */
-static int rebuild(struct hr_loader *l, struct hr_loader_options *o, const struct plan_state *s,
-                   struct plan **plan, struct driver **driver, struct hr_error *e)
-{
-    struct hr_loader_options chosen = *o;
-    chosen.block = 0;
-    if (!(o->explicit_set & HR_SET_BLOCK) &&
-        loader_build(l->samples, &chosen, &l->sampling, s, plan, driver, NULL) == 0) {
-        *o = chosen;
-        return 0;
-    }
-    return loader_build(l->samples, o, &l->sampling, s, plan, driver, e);
-}
-
 int hr_loader_load_state(struct hr_loader *l, const char *state, int allow_batch,
                          struct hr_error *e)
 {
@@ -157,7 +143,7 @@ int hr_loader_load_state(struct hr_loader *l, const char *state, int allow_batch
     } else {
         struct hr_loader_options o = l->options;
         adopt(&s, &o);
-        TRY(rebuild(l, &o, &s, &plan, &driver, e));
+        TRY(loader_build(l->samples, &o, &l->sampling, &s, &plan, &driver, e));
         l->options = o;
         loader_replace(l, plan, driver);
     }

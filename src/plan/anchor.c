@@ -16,37 +16,12 @@
 
 #include "base/mem.h"
 #include "plan/reach.h"
-#include <stdlib.h>
+#include "plan/reread.h"
 
 #define BLOCK_BYTES (UINT64_C(1) << 20)
 #define TILE_BYTES  (UINT64_C(1) << 26)
-#define REREAD_NUM  11 /* touched ÷ g ≤ 1.1 */
-#define REREAD_DEN  10
 
 typedef unsigned __int128 wide;
-
-struct interval {
-    int64_t from, to;
-};
-struct choosing { /* what stays the same while a block is chosen */
-    const struct plan_array *arrays;
-    const struct plan_part *sels;
-    const struct part *parts;
-    int n_parts;
-    uint64_t bytes;     /* of one cell of the anchor */
-    struct interval *v; /* room for every dimension of every part that may follow an axis */
-};
-
-static int by_from(const void *a, const void *b)
-{
-    const struct interval *x = a, *y = b;
-    return x->from < y->from ? -1 : x->from > y->from;
-}
-
-static uint64_t cell_length(const struct part_axis *x)
-{
-    return x->edges ? (x->edges[x->grid] + x->grid - 1) / x->grid : x->cell;
-}
 
 static uint64_t saturated(uint64_t a, uint64_t b)
 {
@@ -72,13 +47,13 @@ static void samples_per_cell(const struct part *p, const struct space *s, uint64
         if (!x) {
             *num = saturated(*num, s->axis[a].n);
         } else if (s->axis[a].places) {
-            *num = saturated(*num, saturated(cell_length(x) * (uint64_t)x->div, s->axis[a].n));
+            *num = saturated(*num, saturated(reread_cell(x) * (uint64_t)x->div, s->axis[a].n));
             *den = saturated(*den, saturated(s->axis[a].places, (uint64_t)x->mul));
         } else if (!x->table) {
-            *num = saturated(*num, saturated(cell_length(x), (uint64_t)x->div));
+            *num = saturated(*num, saturated(reread_cell(x), (uint64_t)x->div));
             *den = saturated(*den, (uint64_t)x->mul);
         } else {
-            *num = saturated(*num, cell_length(x));
+            *num = saturated(*num, reread_cell(x));
         }
     }
 }
@@ -103,65 +78,46 @@ static bool heavier(const struct choosing *c, const struct space *s, int a, int 
     return left > right || (left == right && longest(&c->parts[a]) > longest(&c->parts[b]));
 }
 
-static int64_t common(int64_t a, int64_t b)
+static void products(struct anchor *a)
 {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/* Where boxes start in a block of so many indices: ≡ phase modulo *by. */
-static int64_t phase_of(const struct part_axis *x, int64_t indices, int64_t *by)
-{
-    *by = x->table || x->div != 1 ? 1 : common(x->mul, indices);
-    return x->start - reach_floor(x->start, *by) * *by;
-}
-
-/* Cells that the boxes of t cells of starts touch along one axis, relative to the first. */
-static uint64_t cells_touched(const struct choosing *c, const struct anchor *a, int axis,
-                              uint64_t t)
-{
-    const struct part_axis *x = a->axis[axis].dim;
-    int64_t cell = (int64_t)a->axis[axis].cell, by,
-            phase = phase_of(x, (int64_t)saturated(t, (uint64_t)cell), &by);
-    int n = 0;
-    for (int i = 0; i < c->n_parts; i++) {
-        if (c->sels[i].array != c->sels[a->part].array)
-            continue;
-        for (int j = 0; j < c->parts[i].n_follow; j++) {
-            const struct part_axis *y = &c->parts[i].dim[c->parts[i].follow[j]];
-            if (y->axis != axis || y->number_stride != x->number_stride)
-                continue;
-            int64_t from = y->start - x->start + phase,
-                    last = from - by + reach_span(y) - 1; /* behind the border */
-            c->v[n++] = (struct interval){reach_floor(from, cell),
-                                          (int64_t)t + reach_floor(last, cell) + 1};
+    a->g = a->touched = 1;
+    for (int i = 0; i < a->n; i++)
+        if (a->axis[i].dim) {
+            a->g = saturated(a->g, a->axis[i].t);
+            a->touched = saturated(a->touched, a->axis[i].touched);
         }
-    }
-    qsort(c->v, (size_t)n, sizeof *c->v, by_from);
-    uint64_t cells = 0;
-    int64_t end = INT64_MIN;
-    for (int i = 0; i < n; i++) {
-        int64_t from = c->v[i].from > end ? c->v[i].from : end;
-        if (c->v[i].to > from) {
-            cells += (uint64_t)(c->v[i].to - from);
-            end = c->v[i].to;
-        }
-    }
-    return cells > t ? cells : t;
-}
-
-static bool reread_fine(wide touched, wide cells)
-{
-    return touched * REREAD_DEN <= cells * REREAD_NUM;
 }
 
 static bool long_enough(const struct choosing *c, const struct anchor *a, int axis, uint64_t t)
 {
-    return saturated(c->bytes, t) >= BLOCK_BYTES && reread_fine(cells_touched(c, a, axis, t), t);
+    return saturated(c->bytes, t) >= BLOCK_BYTES &&
+           reread_fine_of(reread_touched(c, a, axis, t), t);
+}
+
+static void axis_set(const struct choosing *c, struct anchor *a, int i, uint64_t t)
+{
+    struct anchor_axis *x = &a->axis[i];
+    t = saturated((t - 1) / x->unit + 1, x->unit);
+    x->t = t < x->dim->grid ? t : x->dim->grid;
+    x->touched = x->t == x->dim->grid ? x->t : reread_touched(c, a, i, x->t);
+    products(a);
+}
+
+/* The next length that is looked at. */
+static uint64_t longer(uint64_t t)
+{
+    return t + t / 64 + 1;
+}
+
+/* A block that suits the anchor grows on while other arrays' chunks are read too often. */
+static void line_suit_all(const struct choosing *c, struct anchor *a, int axis)
+{
+    struct anchor_axis *x = &a->axis[axis];
+    struct reread all = reread_all(c, a);
+    while (!all.fine && all.bytes < TILE_BYTES && x->t < x->dim->grid) {
+        axis_set(c, a, axis, longer(x->t));
+        all = reread_all(c, a);
+    }
 }
 
 /* One axis is followed: the smallest g, or the one asked for. */
@@ -176,20 +132,9 @@ static void choose_line(const struct choosing *c, struct anchor *a, int axis, ui
         else
             low = middle;
     }
-    x->t = saturated(high, x->unit);
-    if (x->unit > 1 && x->t > x->dim->grid)
-        x->t = x->dim->grid;
-    x->touched = x->t >= x->dim->grid ? x->t : cells_touched(c, a, axis, x->t);
-}
-
-static void products(struct anchor *a)
-{
-    a->g = a->touched = 1;
-    for (int i = 0; i < a->n; i++)
-        if (a->axis[i].dim) {
-            a->g = saturated(a->g, a->axis[i].t);
-            a->touched = saturated(a->touched, a->axis[i].touched);
-        }
+    axis_set(c, a, axis, saturated(high, x->unit));
+    if (!block)
+        line_suit_all(c, a, axis);
 }
 
 /* Along which axis a tile grows next: -1 when it is whole. */
@@ -206,35 +151,71 @@ static int grow_where(const struct anchor *a, bool borders)
     return best;
 }
 
-static void tile_set(const struct choosing *c, struct anchor *a, int i, uint64_t t)
+/* Along which axis a longer tile reads least of all arrays; -1: none. */
+static int grow_for_all(const struct choosing *c, const struct anchor *a)
 {
-    struct anchor_axis *x = &a->axis[i];
-    t = saturated((t - 1) / x->unit + 1, x->unit);
-    x->t = t < x->dim->grid ? t : x->dim->grid;
-    x->touched = x->t == x->dim->grid ? x->t : cells_touched(c, a, i, x->t);
-    products(a);
+    int best = -1;
+    uint64_t least = UINT64_MAX;
+    for (int i = a->n - 1; i >= 0; i--) {
+        struct anchor other = *a;
+        if (!a->axis[i].dim || a->axis[i].t >= a->axis[i].dim->grid)
+            continue;
+        axis_set(c, &other, i, a->axis[i].t + a->axis[i].t / 16 + 1);
+        uint64_t ratio = reread_all(c, &other).ratio;
+        if (ratio < least) {
+            least = ratio;
+            best = i;
+        }
+    }
+    return best;
 }
 
 /* Several axes are followed. */
-static void choose_tile(const struct choosing *c, struct anchor *a, uint64_t block)
+static void choose_tile(const struct choosing *c, struct anchor *a)
 {
     for (int i = 0; i < a->n; i++)
         if (a->axis[i].dim)
-            tile_set(c, a, i, 1);
+            axis_set(c, a, i, 1);
     for (;;) {
         uint64_t bytes = saturated(c->bytes, a->g);
-        bool fine = reread_fine(a->touched, a->g);
-        if (block ? a->g >= block : bytes >= BLOCK_BYTES && (fine || bytes >= TILE_BYTES))
+        bool fine = reread_fine_of(a->touched, a->g), large = bytes >= BLOCK_BYTES;
+        struct reread all = {.fine = true};
+        if (large && fine)
+            all = reread_all(c, a);
+        if (large && (fine ? all.fine || all.bytes >= TILE_BYTES : bytes >= TILE_BYTES))
             return;
-        int i = grow_where(a, block || !fine);
+        int i = large && fine ? grow_for_all(c, a) : grow_where(a, !fine);
         if (i < 0)
             return;
-        struct anchor_axis *x = &a->axis[i];
-        uint64_t others = a->g / x->t, t = x->t + x->t / 16 + 1;
-        if (x->touched == x->t && block) /* no border to save: as far as it has to go */
-            t = (block - 1) / others + 1;
-        tile_set(c, a, i, t);
+        axis_set(c, a, i, a->axis[i].t + a->axis[i].t / 16 + 1);
     }
+}
+
+/* The same, of as many cells as are asked for, or the next number there is a tile of. */
+static void choose_tile_of(const struct choosing *c, struct anchor *a, uint64_t block)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->axis[i].dim)
+            axis_set(c, a, i, 1);
+    for (int i; a->g < block && (i = grow_where(a, true)) >= 0;) {
+        const struct anchor_axis *x = &a->axis[i];
+        uint64_t others = a->g / x->t, t = x->t + x->t / 16 + 1;
+        if (x->touched == x->t) /* no border to save: as far as it has to go */
+            t = (block - 1) / others + 1;
+        axis_set(c, a, i, t);
+    }
+}
+
+/* Whoever asks for as many cells as would have been chosen gets the same tile: blocks of a state are asked for. */
+static void tile_find(const struct choosing *c, struct anchor *a, uint64_t block)
+{
+    choose_tile(c, a);
+    if (!block || a->g == block)
+        return;
+    struct anchor asked = *a;
+    choose_tile_of(c, &asked, block);
+    if (asked.g != a->g)
+        *a = asked;
 }
 
 /* A stride longer than a cell leaves cells in which nothing starts: blocks of whole strides begin
@@ -243,12 +224,12 @@ static uint64_t unit_of(const struct part_axis *x, const struct plan_axis *a)
 {
     if (a->places) {
         uint64_t width = saturated((a->places - 1) / a->n + 1, (uint64_t)x->mul) / (uint64_t)x->div,
-                 cells = width / cell_length(x) + 1;
+                 cells = width / reread_cell(x) + 1;
         return cells < x->grid ? cells : x->grid;
     }
     if (x->table || x->edges || x->div != 1 || x->mul <= (int64_t)x->cell)
         return 1;
-    uint64_t unit = (uint64_t)(x->mul / common(x->mul, (int64_t)x->cell));
+    uint64_t unit = (uint64_t)(x->mul / reread_common(x->mul, (int64_t)x->cell));
     return unit < x->grid ? unit : 1;
 }
 
@@ -264,7 +245,7 @@ static int cells_find(struct choosing *c, struct anchor *a, const struct space *
         x->t = x->touched = 0;
         if (!x->dim)
             continue;
-        x->cell = cell_length(x->dim);
+        x->cell = reread_cell(x->dim);
         x->unit = unit_of(x->dim, &s->axis[i]);
         followed++;
         last = i;
@@ -275,7 +256,7 @@ static int cells_find(struct choosing *c, struct anchor *a, const struct space *
     if (followed == 1)
         choose_line(c, a, last, block);
     else
-        choose_tile(c, a, block);
+        tile_find(c, a, block);
     products(a);
     uint64_t rows = 1;
     for (int i = 0; i < s->n; i++)

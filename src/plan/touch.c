@@ -45,11 +45,32 @@ static double box_tiles(const struct plan *p, const struct samples_box *b,
     return n;
 }
 
-/* Samples of the filter in what a box has of one tile. Of many rows, some are looked at. */
-static double filtered_in(const struct plan *p, const struct samples_box *b, const uint64_t *tile)
+/* Ranks before a slot, as bits of the filter or counted from the split's first sample. */
+static uint64_t rank_at(const struct plan *p, uint64_t slot)
+{
+    uint64_t first = p->space.n == 1 ? p->axes[0].first : 0;
+    return p->config.filter ? bitmap_rank(&p->filter, first + slot) - p->skipped : slot;
+}
+
+struct amount {
+    double samples, rows; /* rows: by weights, on average over epochs; else as many */
+};
+
+static struct amount amount_between(const struct plan *p, uint64_t from, uint64_t to)
+{
+    uint64_t low = rank_at(p, from), high = rank_at(p, to);
+    double samples = (double)(high - low);
+    return (struct amount){samples,
+                           p->config.weights ? repeats_mean(&p->repeats, low, high) : samples};
+}
+
+/* What a box has in one tile. Of many runs of slots, some are looked at. */
+static struct amount amount_in(const struct plan *p, const struct samples_box *b,
+                               const uint64_t *tile)
 {
     uint64_t from[PLAN_MAX_AXES], length[PLAN_MAX_AXES], sub[PLAN_MAX_AXES], low[PLAN_MAX_AXES],
-        number = 0, rows = 1, kept = 0;
+        number = 0, rows = 1;
+    struct amount kept = {0};
     int n = p->space.n;
     for (int a = 0; a < n; a++) {
         const struct tile_axis *x = &p->tiles.axis[a];
@@ -61,8 +82,7 @@ static double filtered_in(const struct plan *p, const struct samples_box *b, con
         number = number * x->n + tile[a];
         rows *= a + 1 < n ? sub[a] : 1;
     }
-    uint64_t first = tiles_first(&p->tiles, number) + (n == 1 ? p->axes[0].first : 0),
-             looked = rows < MAX_ROWS ? rows : MAX_ROWS;
+    uint64_t first = tiles_first(&p->tiles, number), looked = rows < MAX_ROWS ? rows : MAX_ROWS;
     for (uint64_t i = 0; i < looked; i++) {
         uint64_t row = i * rows / looked, slot = 0, width = 1;
         for (int a = n - 1; a >= 0; a--) {
@@ -71,10 +91,22 @@ static double filtered_in(const struct plan *p, const struct samples_box *b, con
             slot += at * width;
             width *= length[a];
         }
-        kept += bitmap_rank(&p->filter, first + slot + sub[n - 1]) -
-                bitmap_rank(&p->filter, first + slot);
+        struct amount one = amount_between(p, first + slot, first + slot + sub[n - 1]);
+        kept.samples += one.samples * (double)rows / (double)looked;
+        kept.rows += one.rows * (double)rows / (double)looked;
     }
-    return (double)kept * ((double)rows / (double)looked);
+    return kept;
+}
+
+/* The chance that no row takes the chunk. Samples that seldom come do so in a keyed order, as good as independently. */
+static double miss_chance(struct amount n, double chance)
+{
+    double each = n.samples > 0 ? n.rows / n.samples : 0;
+    if (chance < 1)
+        return pow(1 - chance, n.rows);
+    if (n.samples < 1)
+        return 1 - (each < 1 ? n.rows : n.samples);
+    return each < 1 ? pow(1 - each, n.samples) : 0;
 }
 
 /* Expected number of tiles with a sample that takes the chunk, and whether there is any at all. */
@@ -83,11 +115,12 @@ static double tiles_expected(const struct plan *p, const struct samples_box *b, 
     struct samples_box t;
     uint64_t at[PLAN_MAX_AXES];
     double tiles = box_tiles(p, b, &t), samples = samples_of(p, b), none = 1, n = 0;
-    if (p->config.filter && tiles <= MAX_TILES) {
+    bool some = p->config.filter || p->config.weights;
+    if (some && tiles <= MAX_TILES) {
         for (int a = 0; a < p->space.n; a++)
             at[a] = t.from[a];
         for (uint64_t i = 0; i < (uint64_t)tiles; i++) {
-            double miss = pow(1 - b->chance, filtered_in(p, b, at));
+            double miss = miss_chance(amount_in(p, b, at), b->chance);
             n += 1 - miss;
             none *= miss;
             for (int a = p->space.n - 1; a >= 0 && ++at[a] == t.to[a]; a--)
@@ -96,12 +129,17 @@ static double tiles_expected(const struct plan *p, const struct samples_box *b, 
         *any = 1 - none;
         return n;
     }
-    if (p->config.filter)
-        samples *= (double)p->blocks.rows / (double)p->tiles.slots;
-    *any = b->chance < 1 || p->config.filter ? 1 - pow(1 - b->chance, samples) : 1;
-    if (p->config.filter && b->chance >= 1)
-        *any = samples < 1 ? samples : 1;
-    return b->chance < 1 ? tiles * (1 - pow(1 - b->chance, samples / tiles)) : tiles;
+    struct amount all = {samples, samples};
+    if (some) {
+        all.samples *= (double)p->blocks.rows / (double)p->tiles.slots;
+        all.rows = all.samples;
+    }
+    if (p->config.weights)
+        all.rows *= (double)p->repeats.rows / (double)p->repeats.n;
+    *any = 1 - miss_chance(all, b->chance);
+    all.samples /= tiles;
+    all.rows /= tiles;
+    return some || b->chance < 1 ? tiles * (1 - miss_chance(all, b->chance)) : tiles;
 }
 
 static uint64_t slot_of(const struct plan *p, const uint64_t *position, bool last)

@@ -1,5 +1,6 @@
 /* Costs against counting. */
 #include "plan/cost.h"
+#include "plan/touch.h"
 #include "setup.h"
 #include <math.h>
 
@@ -174,6 +175,44 @@ static void large_epochs_are_estimated(void)
         }
 }
 
+/* By weights: chunks of samples that seldom come, and of those that never do, against epochs that are walked. */
+static void weights_count_in_estimates(void)
+{
+    static const double rare[] = {1, 0.02, 0.2, 3};
+    for (int kind = 0; kind < 4; kind++)
+        for (int filtered = 0; filtered < 2; filtered++) {
+            struct setup s;
+            struct touch t;
+            double values[4000], chunks = 0, reads = 0;
+            two_arrays(&s, 4000, 1, 3);
+            for (int i = 0; i < 4000; i++)
+                values[i] = i < 1000 ? 0 : i % 7 ? rare[kind] : rare[kind] / 2;
+            check(!weights_new(values, 4000, &s.config.weights, NULL));
+            if (filtered) {
+                check(!bitmap_init(&s.filter, 4000));
+                for (uint64_t id = s.axes[0].first; id < s.axes[0].last; id += 1 + id / 600 % 3)
+                    bitmap_set(&s.filter, id);
+                check(!bitmap_index(&s.filter));
+                s.config.filter = &s.filter;
+            }
+            s.config.rows = 4;
+            struct plan *p = setup_plan(&s);
+            touch_count(p, &t);
+            for (uint64_t epoch = 0; epoch < 8; epoch++) {
+                struct plan_cost c;
+                check(!plan_cost(p, epoch, &c, NULL) && c.exact);
+                chunks += c.distinct_chunks / 8;
+                reads += c.chunk_reads / 8;
+            }
+            if (!check(fabs(t.distinct / chunks - 1) < 0.08 && fabs(t.reads / reads - 1) < 0.08))
+                printf("# weight %g: %g chunks for %g, %g reads for %g\n", rare[kind], t.distinct,
+                       chunks, t.reads, reads);
+            plan_unref(p);
+            weights_unref(s.config.weights);
+            setup_dispose(&s);
+        }
+}
+
 /* All blocks are looked at where there are few, and the first one has nothing before it. */
 static void few_large_blocks_are_counted(void)
 {
@@ -246,6 +285,7 @@ int main(void)
     RUN(useful_bytes_are_those_of_the_samples);
     RUN(the_first_batch_is_this_ranks);
     RUN(large_epochs_are_estimated);
+    RUN(weights_count_in_estimates);
     RUN(few_large_blocks_are_counted);
     RUN(the_shuffle_is_judged_as_the_definition_does);
     RUN(lack_of_memory_is_an_error_that_leaks_nothing);
