@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import zarr
 
 import headrace as hr
+from conftest import field, write
 from headrace._format import duration, size
 
 
@@ -98,3 +102,43 @@ def test_plans_keep_their_numbers(loader: hr.Loader) -> None:
     plan: Any = loader.plan()
     assert dict(plan)["steps"] == plan["steps"] == 7
     assert "60 along time, ids 0 … 59" in repr(plan) and "60 along time" in plan._repr_html_()
+
+
+@pytest.mark.parametrize("how", ["plain", "weights", "stratify"])
+def test_choices_know_how_often_samples_come(climate: str, how: str) -> None:
+    given: dict[str, Any] = {
+        "weights": {"weights": np.where(np.arange(60) < 20, 3.0, 0.0)},
+        "stratify": {"stratify": np.arange(60) // 15},
+    }.get(how, {})
+    with hr.open(climate).samples(along="time", x="t2m").batches(4, shuffle=True, block=1, spread=4, **given) as loader:
+        plan: Any = loader.plan()
+        now = next(c for c in plan["choices"] if c["current"])
+        assert plan["epoch_rows"] == 60
+        assert now["amplification"] == plan["cost"]["amplification"] == 1
+        assert abs(now["memory"] - plan["memory"]["comfortable"]) < 4096
+
+
+def test_statistics_count_nothing_of_the_next_epoch(climate: str) -> None:
+    with hr.open(climate).samples(along="time", x="t2m").batches(4, shuffle=True) as loader:
+        for epoch in range(3):
+            for _ in loader:
+                pass
+            stats = loader.stats()
+            assert stats["in_flight"] == 0 and stats["batches"] == 15 * (epoch + 1)
+            assert stats["chunks"]["read"] == loader.stats()["chunks"]["read"]
+
+
+def test_blocks_that_were_chosen_can_be_asked_for(tmp_path: Path) -> None:
+    root = zarr.open_group(tmp_path, mode="w", zarr_format=3)
+    write(root, "image", field((700, 600), "f4"), (64, 48), ("y", "x"))
+    write(root, "label", field((700, 600), "f4", 1), (160, 200), ("y", "x"))
+    patches = hr.open(tmp_path).samples(
+        along={"y": hr.patch(64, 40, edge="valid"), "x": hr.patch(64, 40, edge="valid")}, image="image", label="label"
+    )
+    with patches.batches(4, shuffle=True) as chosen:
+        block = chosen.plan()["block"]
+        want = [b.index.numpy().tolist() for b in chosen]
+        with patches.batches(4, shuffle=True, block=block) as asked:
+            assert [b.index.numpy().tolist() for b in asked] == want
+            asked.load_state_dict(chosen.state_dict())
+            assert asked.next().index.numpy().tolist() == chosen.next().index.numpy().tolist()
