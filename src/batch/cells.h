@@ -17,8 +17,8 @@
  * 3. `factors`: value · (1 / factor of the output column). Columns whose factor is 0 or NaN are left out.
  * 4. `bins` b ≥ 2: bins 1 … b-1 by quantiles of the cell's own non-zeros, 0 for stored zeros: the
  *    number of edges that are ≤ the float32 value, of the b-1 edges quantile(i / (b-2)), by numpy's
- *    linear rule over all non-zeros kept (before any pick). It is scGPT's `binning` with side="one":
- *    np.digitize(x, np.quantile(x, np.linspace(0, 1, b - 1))). NaN stays NaN and counts for no quantile.
+ *    linear rule over all finite non-zeros kept (before any pick). It is scGPT's `binning` with
+ *    side="one": np.digitize(x, np.quantile(x, np.linspace(0, 1, b - 1))). NaN stays NaN.
  *
  * Rows are made canonical first, as by scipy's sum_duplicates: columns rise in every output, and a
  * column that is stored twice is one value, the sum in the stored type in the order stored (that rows

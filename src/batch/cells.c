@@ -1,0 +1,235 @@
+/* See cells.h: what was selected and computed (cells_inside.h), into place. */
+#include "batch/cells.h"
+#include <string.h>
+#include "batch/cells_inside.h"
+#include "codec/chain.h"
+#include "codec/dtype.h"
+
+/* cells_select, and the sum where the form wants one. */
+static int prepare(const struct cells_form *f, const struct cells_genes *g,
+                   const struct cells_row *r, struct cells_scratch *s, struct cells_room *room,
+                   int32_t *to, struct cells_part *p, struct hr_error *e)
+{
+    bool genes_only = f->kind == CELLS_PADDED || f->kind == CELLS_RANKED;
+    TRY(cells_select(f, g, r, s, room, genes_only, to, p, e));
+    if (f->total != 0 && f->total_selected)
+        cells_sum(f, p->value, p->values, p->n, room, p);
+    else if (f->total != 0)
+        cells_sum(f, r->value, r->values, r->n, room, p);
+    return 0;
+}
+
+/* ---- CSR ------------------------------------------------------------------------------------- */
+
+int cells_csr(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
+              struct cells_scratch *s, void *values, void *columns, uint64_t *count,
+              struct hr_error *e)
+{
+    struct cells_room room;
+    struct cells_part p;
+    bool wide = f->column == HR_I64;
+    TRY(prepare(f, g, r, s, &room, wide ? NULL : columns, &p, e));
+    if (wide)
+        f->made->kernels->cast[HR_I32][HR_I64](columns, p.columns, p.n);
+    else if (p.columns != columns)
+        memcpy(columns, p.columns, p.n * sizeof *p.columns);
+    if (count)
+        *count = p.n;
+    return cells_values(f, &p, &room, values, e);
+}
+
+/* ---- DENSE ----------------------------------------------------------------------------------- */
+
+#define PUT(T)                                                                                     \
+    for (uint64_t i = 0; i < n; i++)                                                               \
+    ((T *)row)[columns[i]] = ((const T *)values)[i]
+#define CLEAR(T)                                                                                   \
+    for (uint64_t i = 0; i < n; i++)                                                               \
+    ((T *)row)[columns[i]] = 0
+
+static void put(void *row, const int32_t *columns, const void *values, uint64_t n, size_t item)
+{
+    switch (item) {
+    case 1:
+        PUT(uint8_t);
+        break;
+    case 2:
+        PUT(uint16_t);
+        break;
+    case 4:
+        PUT(uint32_t);
+        break;
+    default:
+        PUT(uint64_t);
+    }
+}
+
+static void clear(void *row, const int32_t *columns, uint64_t n, size_t item)
+{
+    switch (item) {
+    case 1:
+        CLEAR(uint8_t);
+        break;
+    case 2:
+        CLEAR(uint16_t);
+        break;
+    case 4:
+        CLEAR(uint32_t);
+        break;
+    default:
+        CLEAR(uint64_t);
+    }
+}
+
+int cells_dense(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
+                struct cells_scratch *s, void *to, bool stream, struct hr_error *e)
+{
+    struct cells_room room;
+    struct cells_part p;
+    size_t item = dtype_kind_size(f->value);
+    const void *values;
+    if (stream)
+        TRY(cells_reserve_row(s, f->n_columns * item, e));
+    TRY(prepare(f, g, r, s, &room, NULL, &p, e));
+    if (f->made->plain && p.value == f->value) {
+        values = p.values;
+    } else {
+        TRY(cells_values(f, &p, &room, room.spare, e));
+        values = room.spare;
+    }
+    if (stream) {
+        put(s->row, p.columns, values, p.n, item);
+        codec_copy_stream(to, s->row, f->n_columns * item);
+        clear(s->row, p.columns, p.n, item);
+    } else {
+        memset(to, 0, f->n_columns * item);
+        put(to, p.columns, values, p.n, item);
+    }
+    return 0;
+}
+
+/* ---- PADDED and RANKED ----------------------------------------------------------------------- */
+
+#define GENES(T, OF)                                                                               \
+    for (uint64_t i = 0; i < n; i++)                                                               \
+    ((T *)to)[at + i] = (T)(OF)
+#define GENES_BOTH(OF)                                                                             \
+    do {                                                                                           \
+        if (f->column == HR_I32)                                                                   \
+            GENES(int32_t, OF);                                                                    \
+        else                                                                                       \
+            GENES(int64_t, OF);                                                                    \
+    } while (0)
+
+static void put_genes(const struct cells_form *f, void *to, uint64_t at, const int32_t *columns,
+                      const uint32_t *places, uint64_t n)
+{
+    const int64_t *tokens = f->made->tokens;
+    if (tokens)
+        GENES_BOTH(tokens[columns[places[i]]]);
+    else
+        GENES_BOTH(columns[places[i]]);
+}
+
+static void put_token(const struct cells_form *f, void *to, uint64_t at, uint64_t n, int64_t token)
+{
+    GENES_BOTH(token);
+}
+
+/* Special tokens around n genes, padding after them, and the mask. */
+static void put_frame(const struct cells_form *f, void *to, uint8_t *mask, uint64_t n)
+{
+    uint64_t end = n + f->has_first + f->has_last;
+    if (f->has_first)
+        put_token(f, to, 0, 1, f->first);
+    if (f->has_last)
+        put_token(f, to, end - 1, 1, f->last);
+    put_token(f, to, end, f->length - end, f->pad);
+    if (mask) {
+        memset(mask, 1, end);
+        memset(mask + end, 0, f->length - end);
+    }
+}
+
+static void put_value(const struct cells_form *f, char *to, uint64_t n, float value)
+{
+    size_t item = dtype_kind_size(f->value);
+    char one[8];
+    cells_narrow(f, one, &value, 1);
+    for (uint64_t i = 0; i < n; i++)
+        memcpy(to + i * item, one, item);
+}
+
+static void put_values(const struct cells_form *f, struct cells_room *room, char *to,
+                       const uint32_t *places, uint64_t n)
+{
+    size_t item = dtype_kind_size(f->value);
+    uint64_t used = f->has_first + n + f->has_last;
+    bool direct = f->value == HR_F32;
+    void *target = direct ? to + f->has_first * item : (void *)room->wide;
+    float *picked = target;
+    for (uint64_t i = 0; i < n; i++)
+        picked[i] = room->single[places[i]];
+    if (!direct)
+        cells_narrow(f, to + f->has_first * item, picked, n);
+    put_value(f, to, f->has_first, f->special_value);
+    put_value(f, to + (used - f->has_last) * item, f->has_last, f->special_value);
+    put_value(f, to + used * item, f->length - used, f->pad_value);
+}
+
+/* The first `want` places by falling value, in room->places. */
+static void rank(const struct cells_form *f, struct cells_room *room, uint64_t n, uint64_t want)
+{
+    if (!want)
+        return;
+    struct cells_range range = f->made->own->keys(room->keys, room->single, n);
+    const uint64_t *sorted = cells_sort(room->keys, room->spare, n, want, range);
+    for (uint64_t i = 0; i < want; i++)
+        room->places[i] = (uint32_t)sorted[i];
+}
+
+static void pick(const struct cells_form *f, const struct cells_row *r, struct cells_room *room,
+                 uint64_t n, uint64_t want)
+{
+    if (f->pick == CELLS_PICK_TOP)
+        rank(f, room, n, want);
+    else if (f->pick == CELLS_PICK_RANDOM && want < n)
+        cells_subset(room->places, n, want, r->key, room->keys);
+    else
+        for (uint64_t i = 0; i < want; i++)
+            room->places[i] = (uint32_t)i;
+}
+
+int cells_padded(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
+                 struct cells_scratch *s, void *genes, void *values, uint8_t *mask,
+                 struct hr_error *e)
+{
+    struct cells_room room;
+    struct cells_part p;
+    TRY(prepare(f, g, r, s, &room, NULL, &p, e));
+    uint64_t want = p.n < f->made->places ? p.n : f->made->places;
+    if (values || f->pick == CELLS_PICK_TOP)
+        cells_singles(f, &p, &room);
+    pick(f, r, &room, p.n, want);
+    if (values && f->bins)
+        cells_bins(f, &room, p.n);
+    put_genes(f, genes, f->has_first, p.columns, room.places, want);
+    put_frame(f, genes, mask, want);
+    if (values)
+        put_values(f, &room, values, room.places, want);
+    return 0;
+}
+
+int cells_ranked(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
+                 struct cells_scratch *s, void *tokens, uint8_t *mask, struct hr_error *e)
+{
+    struct cells_room room;
+    struct cells_part p;
+    TRY(prepare(f, g, r, s, &room, NULL, &p, e));
+    uint64_t want = p.n < f->made->places ? p.n : f->made->places;
+    cells_singles(f, &p, &room);
+    rank(f, &room, p.n, want);
+    put_genes(f, tokens, f->has_first, p.columns, room.places, want);
+    put_frame(f, tokens, mask, want);
+    return 0;
+}

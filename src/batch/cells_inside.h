@@ -1,0 +1,90 @@
+/* Between the files of cells.h: a row on its way.
+ *
+ *     cells_select (cells_select.c)  stored row → output columns that rise, and the stored values of these
+ *     cells_values (cells_values.c)  stored values → what the form makes of them
+ *     cells_order, cells_subset (cells_order.c)  which of them, and in which order
+ *     cells.c  into place */
+#ifndef BATCH_CELLS_INSIDE_H
+#define BATCH_CELLS_INSIDE_H
+#include "batch/cells.h"
+#include "batch/kernels.h"
+
+/* Of 32-bit keys: the least, the most, and the bits in which any two differ. */
+struct cells_range {
+    uint32_t least, most, vary;
+};
+
+struct cells_kernels {                                               /* indexed by stored type */
+    bool (*rising[KERNEL_TYPES])(const void *columns, uint64_t n);   /* each above the one before */
+    uint64_t (*most[KERNEL_TYPES])(const void *columns, uint64_t n); /* as if without sign */
+    bool (*zeros[KERNEL_TYPES])(const void *values, uint64_t n);     /* any value is 0 */
+    /* the places of those that are not, ascending; room for n */
+    uint64_t (*others[KERNEL_TYPES])(uint32_t *places, const void *values, uint64_t n);
+    double (*sum)(const double *values, uint64_t n);
+    void (*scale)(double *values, uint64_t n, double factor);
+    void (*weigh)(double *values, const int32_t *columns, uint64_t n, const double *weights);
+    /* value order in the upper half, place in the lower */
+    struct cells_range (*keys)(uint64_t *keys, const float *values, uint64_t n);
+};
+const struct cells_kernels *cells_kernels_base(void);
+#if defined(__x86_64__)
+const struct cells_kernels *cells_kernels_avx2(void);
+#endif
+
+struct cells_made {
+    const struct kernels *kernels;
+    const struct cells_kernels *own;
+    double *weights;   /* 1 / factor; NULL: none */
+    int64_t *tokens;   /* NULL: the column */
+    uint8_t *left_out; /* by output column: no gene of the form; NULL: none */
+    uint64_t places;   /* for genes, of `length` */
+    bool plain;        /* nothing is done to values */
+};
+
+/* The arrays of a scratch, each of `cap` items. */
+struct cells_room {
+    int32_t *columns;
+    uint32_t *places;
+    uint64_t *raw; /* stored values, of any type */
+    double *wide;
+    float *single;
+    uint64_t *keys, *spare;
+};
+int cells_reserve(struct cells_scratch *s, uint64_t n, struct cells_room *room, struct hr_error *e);
+int cells_reserve_row(struct cells_scratch *s, uint64_t bytes, struct hr_error *e);
+
+/* The part of a row that is in the output. */
+struct cells_part {
+    const int32_t *columns; /* strictly rising */
+    const void *values;     /* as stored */
+    enum hr_dtype value;
+    uint64_t n;
+    double sum; /* where the form normalises */
+};
+/* `genes_only`: without stored zeros. `to`: if not NULL, columns may be written there, room for n. */
+int cells_select(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
+                 struct cells_scratch *s, struct cells_room *room, bool genes_only, int32_t *to,
+                 struct cells_part *p, struct hr_error *e);
+
+/* p->sum: of values of type `type`. */
+void cells_sum(const struct cells_form *f, enum hr_dtype type, const void *values, uint64_t n,
+               struct cells_room *room, struct cells_part *p);
+
+/* Values of the form, as float32 in room->single, or as `f->value` at `to`. */
+void cells_singles(const struct cells_form *f, const struct cells_part *p, struct cells_room *room);
+int cells_values(const struct cells_form *f, const struct cells_part *p, struct cells_room *room,
+                 void *to, struct hr_error *e);
+/* n of room->single → bins; changes keys and spare. */
+void cells_bins(const struct cells_form *f, struct cells_room *room, uint64_t n);
+/* float32 values to the form's type. */
+void cells_narrow(const struct cells_form *f, void *to, const float *values, uint64_t n);
+
+/* Sort keys by the upper half, then the lower; equal upper halves must come with rising lower ones. Only
+ * the first `want` are put in place. Returns keys or spare, whichever holds them. */
+uint64_t *cells_sort(uint64_t *keys, uint64_t *spare, uint64_t n, uint64_t want,
+                     struct cells_range range);
+struct cells_range cells_range_of(const uint64_t *keys, uint64_t n);
+/* `want` of 0 … n-1, rising, each subset as likely as any other. `bits`: room for n bits, rounded up to words. */
+void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_t *bits);
+
+#endif

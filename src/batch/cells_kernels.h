@@ -1,0 +1,163 @@
+/* Template: included once per instruction-set level with KERNEL(name) defined. What the rows of single cells
+ * need besides the conversions of kernels.h: checks and reductions of stored columns and values, and keys
+ * that sort by value. Plain C that the compiler vectorises; sums have a fixed order, so that every level
+ * gives the same bits. */
+#include <string.h>
+#include "batch/cells_inside.h"
+
+typedef uint8_t t_flag;
+typedef int8_t t_i8;
+typedef int16_t t_i16;
+typedef int32_t t_i32;
+typedef int64_t t_i64;
+typedef uint8_t t_u8;
+typedef uint16_t t_u16;
+typedef uint32_t t_u32;
+typedef uint64_t t_u64;
+typedef uint16_t t_half;
+typedef float t_f32;
+typedef double t_f64;
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+#define COLUMN_KERNELS(T, U)                                                                       \
+    static bool KERNEL(rising_##T)(const void *from_, uint64_t n)                                  \
+    {                                                                                              \
+        const t_##T *restrict from = from_;                                                        \
+        t_##U bad = 0;                                                                             \
+        for (uint64_t i = 1; i < n; i++)                                                           \
+            bad |= (t_##U)(from[i] <= from[i - 1]);                                                \
+        return !bad;                                                                               \
+    }                                                                                              \
+    static uint64_t KERNEL(most_##T)(const void *from_, uint64_t n)                                \
+    {                                                                                              \
+        const t_##U *restrict from = from_;                                                        \
+        t_##U most = 0;                                                                            \
+        for (uint64_t i = 0; i < n; i++)                                                           \
+            most = from[i] > most ? from[i] : most;                                                \
+        return most;                                                                               \
+    }
+COLUMN_KERNELS(i8, u8)
+COLUMN_KERNELS(i16, u16)
+COLUMN_KERNELS(i32, u32)
+COLUMN_KERNELS(i64, u64)
+COLUMN_KERNELS(u8, u8)
+COLUMN_KERNELS(u16, u16)
+COLUMN_KERNELS(u32, u32)
+COLUMN_KERNELS(u64, u64)
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+#define IS_ZERO(v)      ((v) == 0)
+#define IS_ZERO_HALF(v) (((v)&0x7fff) == 0)
+
+/* `bad` is as wide as an item, so that the loop stays one of vectors. */
+#define VALUE_KERNELS(T, W, TEST)                                                                  \
+    static bool KERNEL(zeros_##T)(const void *from_, uint64_t n)                                   \
+    {                                                                                              \
+        const t_##T *restrict from = from_;                                                        \
+        t_##W found = 0;                                                                           \
+        for (uint64_t i = 0; i < n; i++)                                                           \
+            found |= (t_##W)TEST(from[i]);                                                         \
+        return found;                                                                              \
+    }                                                                                              \
+    static uint64_t KERNEL(others_##T)(uint32_t *restrict to, const void *from_, uint64_t n)       \
+    {                                                                                              \
+        const t_##T *restrict from = from_;                                                        \
+        uint64_t count = 0;                                                                        \
+        for (uint64_t i = 0; i < n; i++) {                                                         \
+            to[count] = (uint32_t)i;                                                               \
+            count += !TEST(from[i]);                                                               \
+        }                                                                                          \
+        return count;                                                                              \
+    }
+VALUE_KERNELS(u8, u8, IS_ZERO)
+VALUE_KERNELS(u16, u16, IS_ZERO)
+VALUE_KERNELS(u32, u32, IS_ZERO)
+VALUE_KERNELS(u64, u64, IS_ZERO)
+VALUE_KERNELS(half, u16, IS_ZERO_HALF)
+VALUE_KERNELS(f32, u32, IS_ZERO)
+VALUE_KERNELS(f64, u64, IS_ZERO)
+
+/* 16 interleaved partial sums, then halves on halves. */
+#define LANES 16
+static double KERNEL(sum)(const double *restrict v, uint64_t n)
+{
+    double lane[LANES] = {0};
+    uint64_t whole = n - n % LANES;
+    for (uint64_t i = 0; i < whole; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lane[l] += v[i + (uint64_t)l];
+    for (uint64_t i = whole; i < n; i++)
+        lane[i - whole] += v[i];
+    for (int half = LANES / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lane[l] += lane[l + half];
+    return lane[0];
+}
+
+static void KERNEL(scale)(double *restrict v, uint64_t n, double factor)
+{
+    for (uint64_t i = 0; i < n; i++)
+        v[i] *= factor;
+}
+
+static void KERNEL(weigh)(double *restrict v, const int32_t *restrict columns, uint64_t n,
+                          const double *restrict weights)
+{
+    for (uint64_t i = 0; i < n; i++)
+        v[i] *= weights[columns[i]];
+}
+
+/* Keys rise as values fall: the bits of a float in the order of the numbers, turned around; NaN last. */
+static struct cells_range KERNEL(keys)(uint64_t *restrict keys, const float *restrict v, uint64_t n)
+{
+    uint32_t least = UINT32_MAX, most = 0, vary = 0, first = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t b, m;
+        float x = v[i] + 0.0f; /* no -0 */
+        memcpy(&b, &x, sizeof b);
+        m = 0 - (b >> 31);
+        b = ~(b ^ (m | 0x80000000));
+        b = x == x ? b : UINT32_MAX;
+        keys[i] = (uint64_t)b << 32 | i;
+        least = b < least ? b : least;
+        most = b > most ? b : most;
+        vary |= b;
+        first |= ~b;
+    }
+    return (struct cells_range){.least = least, .most = most, .vary = vary & first};
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+#define COLUMN_ROW(name)                                                                           \
+    {                                                                                              \
+        [HR_I8] = KERNEL(name##_i8), [HR_I16] = KERNEL(name##_i16), [HR_I32] = KERNEL(name##_i32), \
+        [HR_I64] = KERNEL(name##_i64), [HR_U8] = KERNEL(name##_u8), [HR_U16] = KERNEL(name##_u16), \
+        [HR_U32] = KERNEL(name##_u32), [HR_U64] = KERNEL(name##_u64)                               \
+    }
+#define VALUE_ROW(name)                                                                            \
+    {                                                                                              \
+        [HR_BOOL] = KERNEL(name##_u8), [HR_I8] = KERNEL(name##_u8), [HR_I16] = KERNEL(name##_u16), \
+        [HR_I32] = KERNEL(name##_u32), [HR_I64] = KERNEL(name##_u64), [HR_U8] = KERNEL(name##_u8), \
+        [HR_U16] = KERNEL(name##_u16), [HR_U32] = KERNEL(name##_u32),                              \
+        [HR_U64] = KERNEL(name##_u64), [HR_F16] = KERNEL(name##_half),                             \
+        [HR_BF16] = KERNEL(name##_half), [HR_F32] = KERNEL(name##_f32),                            \
+        [HR_F64] = KERNEL(name##_f64)                                                              \
+    }
+
+static const struct cells_kernels KERNEL(cells_table) = {
+    .rising = COLUMN_ROW(rising),
+    .most = COLUMN_ROW(most),
+    .zeros = VALUE_ROW(zeros),
+    .others = VALUE_ROW(others),
+    .sum = KERNEL(sum),
+    .scale = KERNEL(scale),
+    .weigh = KERNEL(weigh),
+    .keys = KERNEL(keys),
+};
+const struct cells_kernels *KERNEL(cells_kernels)(void)
+{
+    return &KERNEL(cells_table);
+}

@@ -1,0 +1,165 @@
+/* Orders by key, and random subsets.
+ *
+ * Keys of one row share most of their upper bits: counts of a cell span some 28 of 32 bits after
+ * normalising, raw ones about 10. So the least key is taken off and the bits below which all agree are
+ * skipped. Two radix passes over the upper part of what is left bring nearly every key to its place; a
+ * last pass of insertion mends the few that differ only below (expected n² / 2^23 pairs for float values
+ * of no particular kind). Where values are built such that it would be many, it stops and the keys are
+ * sorted over all bits. */
+#include <string.h>
+#include "base/keyed.h"
+#include "batch/cells_inside.h"
+
+#define MAX_WIDTH 11
+#define SMALL     24 /* keys that insertion alone sorts faster */
+
+struct digits {
+    int shift; /* from the 64-bit key to the lowest digit */
+    int width, passes;
+};
+
+struct cells_range cells_range_of(const uint64_t *keys, uint64_t n)
+{
+    uint32_t least = UINT32_MAX, most = 0, ones = 0, zeros = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t k = (uint32_t)(keys[i] >> 32);
+        least = k < least ? k : least;
+        most = k > most ? k : most;
+        ones |= k;
+        zeros |= ~k;
+    }
+    return (struct cells_range){.least = least, .most = most, .vary = ones & zeros};
+}
+
+static int width_for(uint64_t n)
+{
+    return n < 512 ? 8 : n < 3000 ? 9 : n < 16000 ? 10 : MAX_WIDTH;
+}
+
+static uint32_t digit_of(uint64_t key, int shift, int width)
+{
+    return (uint32_t)(key >> shift) & ((1u << width) - 1);
+}
+
+/* Stable. Returns where the keys are. */
+static uint64_t *radix(uint64_t *keys, uint64_t *spare, uint64_t n, const struct digits *d)
+{
+    uint32_t start[3][1 << MAX_WIDTH];
+    uint32_t size = 1u << d->width;
+    for (int p = 0; p < d->passes; p++)
+        memset(start[p], 0, size * sizeof **start);
+    for (uint64_t i = 0; i < n; i++)
+        for (int p = 0; p < d->passes; p++)
+            start[p][digit_of(keys[i], d->shift + p * d->width, d->width)]++;
+    for (int p = 0; p < d->passes; p++) {
+        int shift = d->shift + p * d->width;
+        uint32_t at = 0;
+        for (uint32_t b = 0; b < size; b++) {
+            uint32_t count = start[p][b];
+            start[p][b] = at;
+            at += count;
+        }
+        for (uint64_t i = 0; i < n; i++)
+            spare[start[p][digit_of(keys[i], shift, d->width)]++] = keys[i];
+        uint64_t *other = keys;
+        keys = spare;
+        spare = other;
+    }
+    return keys;
+}
+
+/* False: more than `budget` moves would be needed; keys are then in some order, equal ones still by place. */
+static bool insertion(uint64_t *keys, uint64_t n, uint64_t budget)
+{
+    for (uint64_t i = 1; i < n; i++) {
+        uint64_t key = keys[i], j = i;
+        if (key >= keys[i - 1])
+            continue;
+        for (; j && keys[j - 1] > key; j--)
+            keys[j] = keys[j - 1];
+        keys[j] = key;
+        if (i - j > budget)
+            return false;
+        budget -= i - j;
+    }
+    return true;
+}
+
+/* Keep the keys that can be among the first `want`: all up to the bucket of their highest digit in which the
+ * want-th lies. */
+static uint64_t cut(uint64_t *keys, uint64_t n, uint64_t want, int shift, int width)
+{
+    uint32_t count[1 << MAX_WIDTH];
+    memset(count, 0, sizeof *count << width);
+    for (uint64_t i = 0; i < n; i++)
+        count[digit_of(keys[i], shift, width)]++;
+    uint32_t last = 0;
+    for (uint64_t sum = count[0]; sum < want; sum += count[last])
+        last++;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t key = keys[i];
+        keys[kept] = key;
+        kept += digit_of(key, shift, width) <= last;
+    }
+    return kept;
+}
+
+uint64_t *cells_sort(uint64_t *keys, uint64_t *spare, uint64_t n, uint64_t want,
+                     struct cells_range range)
+{
+    if (n <= SMALL) {
+        insertion(keys, n, n * n);
+        return keys;
+    }
+    uint32_t span = range.most - range.least;
+    if (!span)
+        return keys;
+    for (uint64_t i = 0; i < n; i++)
+        keys[i] -= (uint64_t)range.least << 32;
+    int low = __builtin_ctz(range.vary), bits = 32 - __builtin_clz(span) - low;
+    int width = width_for(n);
+    width = bits < width ? bits : width;
+    if (want && want + want / 4 < n)
+        n = cut(keys, n, want, 32 + low + bits - width, width);
+    struct digits d = {.width = width, .passes = bits > width ? 2 : 1};
+    if (bits < 2 * width && d.passes == 2)
+        d.width = (bits + 1) / 2;
+    int left = bits - d.width * d.passes;
+    left = left > 0 ? left : 0;
+    d.shift = 32 + low + left;
+    uint64_t *sorted = radix(keys, spare, n, &d), *other = sorted == keys ? spare : keys;
+    if (!left || insertion(sorted, n, 4 * n))
+        return sorted;
+    d = (struct digits){.shift = 32 + low, .width = (bits + 2) / 3, .passes = 3};
+    return radix(sorted, other, n, &d);
+}
+
+/* Floyd's sampling: the i-th draw goes to a place that is still free, the last one if its own is taken. Of
+ * more than a half, those left out are drawn. Two draws a word, each uneven by less than 2^-32. */
+static void draw(uint64_t *bits, uint64_t n, uint64_t count, uint64_t key)
+{
+    uint64_t word = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t top = n - count + i;
+        word = i % 2 ? word >> 32 : keyed_word(key, i / 2);
+        uint64_t at = (word & UINT32_MAX) * (top + 1) >> 32;
+        at = bits[at / 64] >> at % 64 & 1 ? top : at;
+        bits[at / 64] |= 1ull << at % 64;
+    }
+}
+
+void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_t *bits)
+{
+    uint64_t words = (n + 63) / 64, done = 0;
+    bool inverted = want > n / 2;
+    memset(bits, 0, words * sizeof *bits);
+    draw(bits, n, inverted ? n - want : want, key);
+    for (uint64_t w = 0; w < words; w++) {
+        uint64_t set = inverted ? ~bits[w] : bits[w];
+        if (w == words - 1 && n % 64)
+            set &= (1ull << n % 64) - 1;
+        for (; set; set &= set - 1)
+            to[done++] = (uint32_t)(w * 64 + (uint64_t)__builtin_ctzll(set));
+    }
+}
