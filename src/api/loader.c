@@ -8,7 +8,8 @@
  *
  * Chunks are kept over epochs where the budget holds all of them: those that come over a network from
  * the first on, local ones from the second on, because to fill fresh memory with them costs a good
- * part of an epoch, which is a waste where there is only one. */
+ * part of an epoch, which is a waste where there is only one; and from the first on where an epoch
+ * holds all of them at once in any case (windows over blocks that are all open), by the engine. */
 #include "api/loader.h"
 
 #include <inttypes.h>
@@ -347,7 +348,7 @@ static void keep_chunks(struct hr_loader *l)
     struct wiring *w;
     struct driver *driver;
     l->consumer.kept = true;
-    if (wiring_new(l->samples, &l->options, &w, NULL) < 0)
+    if (driver_facts(l->engine.driver)->keeps || wiring_new(l->samples, &l->options, &w, NULL) < 0)
         return;
     if (build_driver(w, &l->options, l->engine.plan, l->engine.driver, &driver, NULL) < 0) {
         wiring_free(w);

@@ -148,6 +148,14 @@ static bool try_fits(const struct divide *d, const struct division *t, uint64_t 
     return tables_fit(t, budget) && sum_of(d, t) <= budget;
 }
 
+/* Where the chunks that are held at once may be all of the split, keeping them over epochs takes no byte more. */
+static void keep_all(const struct divide *d, bool lean, uint64_t budget, struct division *t)
+{
+    struct division keep = try_way(d, WAY_KEEP, t->ahead, lean);
+    if (!t->push && !t->keep && t->hold >= d->f->split_bytes && try_fits(d, &keep, budget))
+        *t = keep;
+}
+
 static bool comfortable_try(const struct divide *d, struct division *out, uint64_t budget)
 {
     const enum way ways[] = {WAY_KEEP, WAY_PUSH, WAY_HOLD, WAY_PUSH_ONLY};
@@ -157,8 +165,10 @@ static bool comfortable_try(const struct divide *d, struct division *out, uint64
             for (int w = last ? 3 : d->c->keep ? 0 : 1; w < (last ? 4 : 3); w++) {
                 bool lean = level == LEVELS - 1;
                 *out = try_way(d, ways[w], lean ? 1 : most(d->ahead >> level, 1), lean);
-                if (try_fits(d, out, budget))
-                    return true;
+                if (!try_fits(d, out, budget))
+                    continue;
+                keep_all(d, lean, budget, out);
+                return true;
             }
     return false;
 }

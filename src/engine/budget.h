@@ -1,7 +1,8 @@
 /* How the budget is divided: decided once, at open, from geometry and the number of bytes alone.
  *
  * Three ways to read every chunk once, in this order of preference:
- *   keep  every chunk of the split stays decoded, over epochs (if the caller wants it and all fit)
+ *   keep  every chunk of the split stays decoded, over epochs (if all fit, and the caller wants it or they are held at once
+ *         in any case)
  *   push  so many batches are open that a chunk's needs all lie in open ones: horizon + ahead
  *   hold  few batches are open, the chunks of the open blocks stay decoded
  * each from generous (deep read-ahead, large lane) to lean. `comfortable` is the smallest budget at which one of them fits.

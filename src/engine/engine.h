@@ -30,7 +30,8 @@ struct engine_config {
     uint64_t job_bytes;  /* decoded bytes a job should have: small chunks travel together */
     uint32_t job_chunks; /* most chunks of a job */
     uint32_t ahead;      /* batches read ahead of the front one; 0: chosen */
-    bool keep;           /* keep decoded chunks over epochs if all of them fit */
+    bool keep;           /* keep decoded chunks over epochs if all of them fit; where an epoch
+                            holds them all at once in any case, they are kept unasked */
 };
 
 /* What the budget came to; shown by plan() and used by tests. */

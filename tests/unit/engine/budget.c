@@ -80,6 +80,39 @@ static void plenty_pushes_and_keeps_only_when_asked(void)
     check(!facts_of(archive, c, &rc, NULL).keeps);
 }
 
+static const struct tiny windows = {
+    .samples = 80, .chunk = 20, .rows = 8, .steps = 12, .shuffle = HR_SHUFFLE_SPREAD};
+
+/* All four blocks are open from the first batch to the last, so holding their chunks is holding the archive. */
+static void what_is_held_at_once_anyhow_is_kept_unasked(void)
+{
+    int rc;
+    uint64_t comfortable = facts_of(windows, tiny_config(1u << 30), &rc, NULL).comfortable;
+    unsigned kept = 0;
+    for (uint64_t budget = comfortable; budget < 2 * comfortable; budget += comfortable / 50) {
+        struct engine_config c = tiny_config(budget);
+        struct engine *g = tiny_engine(windows, &c);
+        const struct engine_facts *f = engine_facts(g);
+        check(f->push || f->keeps || budget < comfortable * 11 / 10);
+        kept += f->keeps;
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+            check_eq(engine_start(g, epoch, 0, NULL), 0);
+            check_eq(tiny_run(g, ACTION_FINISH), 8);
+        }
+        check_eq(engine_stats(g)->chunks_read, f->keeps ? 4 : 8);
+        check(engine_stats(g)->peak <= budget);
+        engine_free(g);
+    }
+    check(kept > 5);
+}
+
+static void more_blocks_than_are_open_are_not_kept_unasked(void)
+{
+    uint64_t comfortable = facts_at(1u << 30).comfortable;
+    for (uint64_t budget = comfortable; budget < 4 * comfortable; budget += comfortable / 7)
+        check(!facts_at(budget).keeps);
+}
+
 static void read_ahead_follows_what_is_in_flight(void)
 {
     int rc;
@@ -118,6 +151,8 @@ int main(void)
     RUN(a_refusal_names_the_numbers_and_the_ways_out);
     RUN(nothing_is_read_again_from_comfortable_on);
     RUN(plenty_pushes_and_keeps_only_when_asked);
+    RUN(what_is_held_at_once_anyhow_is_kept_unasked);
+    RUN(more_blocks_than_are_open_are_not_kept_unasked);
     RUN(read_ahead_follows_what_is_in_flight);
     RUN(tables_take_an_eighth_at_most);
     RUN(more_memory_never_opens_fewer_batches_below_comfort);
