@@ -336,8 +336,8 @@ class Loader:
         """What has happened since the loader was opened: batches, bytes, times, memory, requests, fills (see
         `docs/reports.md`). Prints as a table; it is a dict of the numbers.
 
-        Counts go on over epochs: take the difference for one. Reads run ahead of the batches within an epoch, never into
-        the next one, which begins when its first batch is asked for."""
+        Counts go on over epochs: take the difference for one. Reads run ahead of the batches within an epoch, never
+        into the next one, which begins when its first batch is asked for."""
         import json
 
         from headrace._report import Stats
