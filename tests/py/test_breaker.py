@@ -175,6 +175,7 @@ def rewritten(path: Path, shape: tuple[int, ...], chunks: tuple[int, ...], dtype
     write(zarr.open_group(path), "x", np.ones(shape, dtype), chunks, ("time", "lat", "lon"), compressors=None)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "change",
     [
@@ -240,6 +241,7 @@ class Server(http.server.ThreadingHTTPServer):
         pass
 
 
+@pytest.mark.alone
 def test_a_server_killed_in_mid_epoch(tmp_path: Path) -> None:
     store_of(tmp_path, "plain")
     options = {"max_retries": 1, "retry_total": 1}
@@ -470,6 +472,7 @@ def open_things() -> tuple[int, int, int]:
     return rss, len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
 
+@pytest.mark.alone
 def test_nothing_is_left_of_loaders_that_were_closed(climate: str) -> None:
     def round(i: int) -> None:
         samples = hr.open(climate).samples(along="time", x=hr.view("z", time=hr.steps(-1, 0)))

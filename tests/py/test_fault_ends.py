@@ -104,6 +104,7 @@ BEYOND = {"busy": "503|429", "internal": "500", "page": "502", "short": "cut", "
           "stall": "stopped", "misnamed": "HTTP", "down": "connect"}  # fmt: skip
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", BEYOND)
 def test_beyond_all_retries_one_error_and_the_rest_later(archive: str, want: Batches, fault: str, kind: str) -> None:

@@ -52,6 +52,7 @@ print(float(kept[0].sum()) == float(kept[0].sum()))
     assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
 
 
+@pytest.mark.alone
 def test_close_is_idempotent_and_quick(climate: str) -> None:
     loader = hr.open(climate).samples(along="time", x="t2m").batches(4, shuffle=True)
     next(iter(loader))
@@ -94,6 +95,7 @@ def test_a_forked_child_is_told_and_can_open_its_own(climate: str) -> None:
     next(iterator)
 
 
+@pytest.mark.alone
 def test_ctrl_c_returns_at_once(tmp_path: object) -> None:
     program = """
 import headrace as hr, http.server, signal, threading, time, sys
@@ -143,6 +145,7 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.alone
 def test_memory_does_not_grow_over_epochs(climate: str) -> None:
     loader = hr.open(climate).samples(along="time", x="z").batches(6, shuffle=True, memory="4MB")
 

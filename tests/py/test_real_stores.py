@@ -22,6 +22,8 @@ import nginx
 
 DATA = field((64, 20, 30))
 
+pytestmark = pytest.mark.alone  # closing is timed
+
 
 def fill(root: Any) -> Any:
     return write(root, "x", DATA, (1, 20, 30), ("time", "lat", "lon"))

@@ -347,6 +347,7 @@ def hangs_at(key_part: str) -> Callable[[str], Any]:
     return lambda key: asyncio.Event().wait() if key_part in key else None
 
 
+@pytest.mark.alone
 def test_a_store_that_never_answers_can_be_left(path: str) -> None:
     store = Own(objects_of(path), hangs_at("t2m/c"))
     loader = hr.open(store).samples(along="time", x="t2m").batches(8)
@@ -361,6 +362,7 @@ def test_a_store_that_never_answers_can_be_left(path: str) -> None:
     assert len(epoch(hr.open(store))) == 60
 
 
+@pytest.mark.alone
 def test_a_store_that_blocks_its_loop_can_be_left(path: str) -> None:
     free = threading.Event()
     store = Own(objects_of(path), lambda key: free.wait(20) and None if "t2m/c" in key else None)
@@ -375,6 +377,7 @@ def test_a_store_that_blocks_its_loop_can_be_left(path: str) -> None:
     free.set()
 
 
+@pytest.mark.alone
 def test_a_store_that_refuses_to_be_cancelled_can_be_left(path: str) -> None:
     async def stubborn() -> None:
         for _ in range(20):

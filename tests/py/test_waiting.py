@@ -37,6 +37,7 @@ def silent() -> Iterator[str]:
 OPEN = "import sys, headrace; headrace.open(sys.argv[1])"
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("command", ["python", "program"])
 def test_ctrl_c_ends_an_open_that_waits(silent: str, command: str) -> None:
     words = [sys.executable, "-c", OPEN, silent] if command == "python" else [PROGRAM, "inspect", silent]

@@ -236,6 +236,7 @@ def test_chains_of_choices_are_numpys(stations: hr.Samples, data: st.DataObject)
         assert sorted(ids_of(kept.batches(3, shuffle=True, remainder="pad"))) == np.flatnonzero(want).tolist()
 
 
+@pytest.mark.alone
 def test_a_hundred_million_samples_by_a_mask(tmp_path: Path) -> None:
     n = 100_000_000
     root = zarr.open_group(tmp_path / "a.zarr", mode="w")
