@@ -15,6 +15,9 @@ static const char common[] =
     "  --sel DIM=LABEL      keep the samples whose coordinate fits; A:B is a range, both ends "
     "included\n"
     "  --isel DIM=A:B       keep the samples whose position lies in a slice, by Python's rules\n"
+    "  --concat DIM         the archives (several) are one behind the other along DIM\n"
+    "  --combine NAME=ARCHIVE   instead of ARCHIVE, twice or more: side by side, arrays are "
+    "NAME/ARRAY\n"
     "  --options JSON       storage options, such as '{\"headers\": {\"Authorization\": \"…\"}}'\n"
     "Loader\n"
     "  --batch N            rows a batch on this rank, or …\n"
@@ -28,6 +31,12 @@ static const char common[] =
     "  --streams N          canonical sequences of an epoch (the world size)\n"
     "  --rank N --world N   this process among all (0 of 1)\n"
     "  --remainder HOW      drop, pad, short or wrap\n"
+    "  --weights NAME       how often each sample appears in an epoch: an array of numbers; or\n"
+    "  --weights NAME=balanced      every value of NAME as often; NAME=VALUE:W,VALUE:W…: as given\n"
+    "  --stratify NAME[,NAME…]      batches hold the values of NAME in their shares; with "
+    "--shuffle\n"
+    "                       NAME: an array along a sample axis, or month, hour, season, time.day, "
+    "…\n"
     "  --dtype TYPE         of tensors whose view names none: f4, float16, bfloat16, …\n"
     "  --missing HOW        what stands for chunks that do not exist: fill, nan or error\n"
     "  --on-error HOW       raise, or mask: rows of a chunk that cannot be read stay, marked\n"
@@ -50,15 +59,24 @@ static const char language[] =
     "stored\n"
     "  stack=DIM            the dimension that several arrays are stacked on (channel)\n"
     "  constant=yes         no sample axis: the same for all samples\n"
+    "  join=inner           an array of another archive, by the values of its coordinate; left: "
+    "NaN\n"
+    "                       where there is none     tolerance=3h  the nearest one so far off\n"
+    "  on=DIM[:AXIS]        which dimension is joined, and on which sample axis\n"
     "Double quotes protect ; : | in a label: --sel 'time=\"2020-01-01T06:00\":2021'.\n"
     "\n"
-    "  --view 'x=t2m,u10;time=-6,0' --view 'y=t2m;time=6'\n";
+    "  --view 'x=t2m,u10;time=-6,0' --view 'y=t2m;time=6'\n"
+    "  --combine era5=a.zarr --combine sst=b.zarr --view x=era5/t2m --view 'y=sst/sst;join=left'\n";
 
 enum {
     O_ALONG = 256,
     O_VIEW,
     O_SEL,
     O_ISEL,
+    O_CONCAT,
+    O_COMBINE,
+    O_WEIGHTS,
+    O_STRATIFY,
     O_OPTIONS,
     O_BATCH,
     O_GLOBAL,
@@ -88,6 +106,10 @@ static const struct option options[] = {
     {"view", required_argument, NULL, O_VIEW},
     {"sel", required_argument, NULL, O_SEL},
     {"isel", required_argument, NULL, O_ISEL},
+    {"concat", required_argument, NULL, O_CONCAT},
+    {"combine", required_argument, NULL, O_COMBINE},
+    {"weights", required_argument, NULL, O_WEIGHTS},
+    {"stratify", required_argument, NULL, O_STRATIFY},
     {"options", required_argument, NULL, O_OPTIONS},
     {"batch", required_argument, NULL, O_BATCH},
     {"global-batch", required_argument, NULL, O_GLOBAL},
@@ -250,9 +272,37 @@ static int take_other(struct request *r, int c, const char *text)
     }
 }
 
+static int take_archive(struct request *r, const char *name, const char *url)
+{
+    if (r->n_urls == REQUEST_MOST_ARCHIVES)
+        return cli_usage(r->command, "at most %d archives are taken here", REQUEST_MOST_ARCHIVES);
+    r->names[r->n_urls] = name;
+    r->urls[r->n_urls++] = url;
+    return EXIT_OK;
+}
+
+static int take_combine(struct request *r, const char *text)
+{
+    size_t n = strcspn(text, "=");
+    if (!n || !text[n] || !text[n + 1])
+        return cli_usage(r->command, "--combine %s: NAME=ARCHIVE is expected", text);
+    return take_archive(r, cli_keep_text(text, n), text + n + 1);
+}
+
 static int take(struct request *r, int c, const char *name, const char *text)
 {
     switch (c) {
+    case O_CONCAT:
+        r->concat = text;
+        return EXIT_OK;
+    case O_COMBINE:
+        return take_combine(r, text);
+    case O_WEIGHTS:
+        r->weights = text;
+        return EXIT_OK;
+    case O_STRATIFY:
+        r->stratify = text;
+        return EXIT_OK;
     case O_ALONG:
         return along_take(r, text);
     case O_VIEW:
@@ -324,41 +374,16 @@ int request_read(int argc, char **argv, const char *usage, bool bench, struct re
         if ((rc = take(r, c, options[index + (bench ? 0 : ONLY_BENCH)].name, optarg)))
             return rc;
     }
-    if (argc - optind != 1)
-        return cli_usage(r->command, "one archive is expected, a path or a URL");
-    r->url = argv[optind];
+    bool combined = r->n_urls > 0;
+    if (combined ? argc > optind : r->concat ? argc - optind < 2 : argc - optind != 1)
+        return cli_usage(r->command, "%s",
+                         combined    ? "with --combine each archive has its name: NAME=ARCHIVE"
+                         : r->concat ? "--concat: several archives are expected"
+                                     : "one archive is expected, a path or a URL");
+    for (; optind < argc; optind++)
+        if ((rc = take_archive(r, NULL, argv[optind])))
+            return rc;
+    if (combined && r->concat)
+        return cli_usage(r->command, "give --concat or --combine");
     return complete(r);
-}
-
-/* ---- objects ----------------------------------------------------------------------------------------------------- */
-
-int request_open(const struct request *r, struct opened *o)
-{
-    struct hr_error e;
-    int rc = EXIT_OK;
-    *o = (struct opened){0};
-    if (hr_open(r->url, r->storage, &o->archive, &e) < 0 ||
-        hr_samples_new(o->archive, NULL, &o->samples, &e) < 0)
-        rc = cli_fail(&e);
-    if (!rc)
-        rc = along_add(r, o->samples);
-    for (int i = 0; !rc && i < r->n_views; i++)
-        rc = view_add(r, r->views[i], o->samples);
-    if (!rc && r->isel)
-        rc = view_keep(r, "--isel", r->isel, true, &o->samples);
-    if (!rc && r->sel)
-        rc = view_keep(r, "--sel", r->sel, false, &o->samples);
-    if (!rc && hr_loader_open(o->samples, &r->loader, &o->loader, &e) < 0)
-        rc = cli_fail(&e);
-    if (rc)
-        request_close(o);
-    return rc;
-}
-
-void request_close(struct opened *o)
-{
-    hr_loader_unref(o->loader);
-    hr_samples_unref(o->samples);
-    hr_archive_unref(o->archive);
-    *o = (struct opened){0};
 }

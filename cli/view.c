@@ -5,133 +5,16 @@
  *         DIM=LABEL            DIM=A:B[:STEP]       DIM=LABEL|LABEL…                           (labels, ends included)
  *         DIM@=INDEX           DIM@=A:B[:STEP]      DIM@=INDEX|INDEX…                          (indices, Python's rules)
  *         dtype=TYPE           stack=DIM            decode=no            constant=yes
+ *         join=inner|left      tolerance=DISTANCE   on=DIM[:AXIS]                              (arrays of another archive)
  *
  * Double quotes protect the separators inside a label. A label that looks like a number is a number, unless the coordinate
  * takes texts or times (the library refuses the number, and the text is tried). Every message comes with the text and a
  * line of carets below the part that is meant. */
 #include "json.h"
-#include "request.h"
-#include <ctype.h>
-#include <errno.h>
-#include <stdarg.h>
+#include "language.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct span {
-    const char *at;
-    size_t size;
-};
-struct language { /* one text under the reader */
-    const struct request *request;
-    const char *option, *text;
-    struct hr_samples *samples;
-    const char *view;
-};
-
-/* ---- complaints -------------------------------------------------------------------------------------------------- */
-
-static void point(const struct language *l, struct span where)
-{
-    size_t before = (size_t)(where.at - l->text);
-    int width = cli_width(where.at, where.size);
-    fprintf(stderr, "  %s %s\n  %*s", l->option, l->text,
-            (int)strlen(l->option) + 1 + cli_width(l->text, before), "");
-    for (int i = 0; i < (width ? width : 1); i++)
-        fputc('^', stderr);
-    fputc('\n', stderr);
-}
-
-static int wrong(const struct language *l, struct span where, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static int wrong(const struct language *l, struct span where, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fprintf(stderr, "headrace: %s: ", l->request->command);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    point(l, where);
-    return cli_unknown(l->request->command);
-}
-
-static int refused(const struct language *l, struct span where, const struct hr_error *e)
-{
-    cli_fail(e);
-    point(l, where);
-    return EXIT_FAILED;
-}
-
-/* ---- pieces of text ---------------------------------------------------------------------------------------------- */
-
-/* Up to the first of `stops` outside double quotes. */
-static struct span until(const char *s, const char *end, const char *stops)
-{
-    bool quoted = false;
-    const char *p = s;
-    for (; p < end && (quoted || !strchr(stops, *p)); p++)
-        quoted ^= *p == '"';
-    return (struct span){s, (size_t)(p - s)};
-}
-
-static const char *end_of(struct span s)
-{
-    return s.at + s.size;
-}
-
-static bool is(struct span s, const char *word)
-{
-    return s.size == strlen(word) && !memcmp(s.at, word, s.size);
-}
-
-/* A copy without the quotes. */
-static const char *text_of(struct span s)
-{
-    char *out = cli_keep(s.size + 1), *p = out;
-    for (size_t i = 0; i < s.size; i++)
-        if (s.at[i] != '"')
-            *p++ = s.at[i];
-    return out;
-}
-
-static bool integer(struct span s, int64_t *out)
-{
-    const char *text = text_of(s);
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    *out = v;
-    return s.size && !isspace((unsigned char)*text) && !*end && !errno;
-}
-
-static size_t digits(const char *s)
-{
-    return strspn(s, "0123456789");
-}
-
-/* As JSON has numbers. */
-static bool is_number(const char *s)
-{
-    s += *s == '-';
-    size_t n = digits(s);
-    if (!n || (*s == '0' && n > 1))
-        return false;
-    s += n;
-    if (*s == '.') {
-        if (!(n = digits(++s)))
-            return false;
-        s += n;
-    }
-    if (*s == 'e' || *s == 'E') {
-        s++;
-        s += *s == '+' || *s == '-';
-        if (!(n = digits(s)))
-            return false;
-        s += n;
-    }
-    return !*s;
-}
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
@@ -327,7 +210,8 @@ static int add_part(const struct language *l, struct span part)
     }
     if (!key.size)
         return wrong(l, part, "a dimension is missing before '='");
-    if (is(key, "stack") || is(key, "constant"))
+    if (is(key, "stack") || is(key, "constant") || is(key, "join") || is(key, "tolerance") ||
+        is(key, "on"))
         return EXIT_OK; /* read with the arrays */
     if (is(key, "dtype")) {
         enum hr_dtype t = hr_dtype_parse(text_of(s));
@@ -378,20 +262,68 @@ static int add_arrays(struct language *l, struct span head, const char *stack, b
     return rc < 0 ? refused(l, head, &e) : EXIT_OK;
 }
 
+/* What is said of the arrays as a whole, wherever it stands. */
+struct whole {
+    const char *stack;
+    bool constant;
+    struct span join, tolerance, on; /* values; at: NULL where not given */
+};
+
+static bool given(struct span part, const char *key, struct span *value)
+{
+    struct span name = until(part.at, end_of(part), "=");
+    if (name.size == part.size || !is(name, key))
+        return false;
+    *value = (struct span){end_of(name) + 1, part.size - name.size - 1};
+    return true;
+}
+
+static void whole_read(struct span part, struct whole *w)
+{
+    struct span stack;
+    if (given(part, "stack", &stack))
+        w->stack = text_of(stack);
+    w->constant |= is(part, "constant=yes");
+    (void)(given(part, "join", &w->join) || given(part, "tolerance", &w->tolerance) ||
+           given(part, "on", &w->on));
+}
+
+/* on=DIM: a dimension called as a sample axis; on=DIM:AXIS: another. Without it, the sample axis, where there is one. */
+static int add_join(const struct language *l, const struct whole *w)
+{
+    struct hr_error e;
+    struct span dim = w->on.at ? until(w->on.at, end_of(w->on), ":") : (struct span){0};
+    bool other = w->on.at && dim.size < w->on.size;
+    if (!w->join.at)
+        return wrong(l, w->tolerance.at ? w->tolerance : w->on,
+                     "tolerance= and on= belong to join=inner or join=left");
+    if (!is(w->join, "inner") && !is(w->join, "left"))
+        return wrong(l, w->join, "join is inner or left");
+    if (!w->on.at && l->request->n_axes > 1)
+        return wrong(l, w->join, "of several sample axes on=DIM says which one is joined");
+    const char *axis =
+        other ? text_of((struct span){end_of(dim) + 1, w->on.size - dim.size - 1}) : NULL;
+    int rc = hr_view_join(l->samples, l->view, w->on.at ? text_of(dim) : l->request->along, axis,
+                          is(w->join, "left"), w->tolerance.at ? text_of(w->tolerance) : NULL, &e);
+    return rc < 0 ? refused(l, w->join, &e) : EXIT_OK;
+}
+
 int view_add(const struct request *r, const char *text, struct hr_samples *s)
 {
     struct language l = {.request = r, .option = "--view", .text = text, .samples = s};
-    const char *end = text + strlen(text), *stack = NULL;
-    bool constant = false;
+    struct whole w = {0};
+    const char *end = text + strlen(text);
     struct span head = until(text, end, ";");
     for (const char *p = end_of(head); p < end;) {
         struct span part = until(p + 1, end, ";");
-        if (part.size > 6 && !memcmp(part.at, "stack=", 6))
-            stack = text_of((struct span){part.at + 6, part.size - 6});
-        constant |= is(part, "constant=yes");
+        whole_read(part, &w);
         p = end_of(part);
     }
-    int rc = add_arrays(&l, head, stack, constant);
+    struct span dim = w.on.at ? until(w.on.at, end_of(w.on), ":") : (struct span){0};
+    bool elsewhere = dim.size < w.on.size && !along_has(r, dim.at, dim.size);
+    int rc = add_arrays(&l, head, w.stack, w.constant || elsewhere);
+    if (!rc && (w.join.at || w.tolerance.at || w.on.at))
+        rc = add_join(&l, &w);
     for (const char *p = end_of(head); !rc && p < end;) {
         struct span part = until(p + 1, end, ";");
         rc = part.size ? add_part(&l, part) : EXIT_OK;
