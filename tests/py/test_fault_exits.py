@@ -16,6 +16,7 @@ import pytest
 from faults import Server, archive, batches, serving, watched
 
 __all__ = ["archive", "watched"]  # fixtures
+pytestmark = pytest.mark.alone
 OFTEN = int(os.environ.get("HEADRACE_FAULT_EXITS", "0"))
 
 
@@ -60,10 +61,12 @@ PROGRAM = """
 import sys, threading, time
 sys.path[:0] = {paths!r}
 import headrace as hr
+had = threading.Event()
 {opening}
 loader = archive.samples(along="time", x="whole", y="sharded").batches(4, shuffle=True)
 iterator = iter(loader)
 kept = [next(iterator)]
+had.set()
 {early}
 print("first", flush=True)
 sys.stdin.readline()
@@ -84,7 +87,11 @@ def hook(key):
     if "/c/" in key and stuck.is_set():
         return time.sleep(3600) if {fault!r} == "blocks" else hang()
 archive = hr.open(Own(objects_of({root!r}), hook), {{"concurrency": 4}})
-threading.Timer(0.1, stuck.set).start() if {fault!r} != "none" else stuck.set()
+def soon():  # but not before the first batch is there
+    time.sleep(0.1)
+    had.wait()
+    stuck.set()
+threading.Thread(target=soon, daemon=True).start() if {fault!r} != "none" else stuck.set()
 """
 # A daemon thread that waits for batches is what background prefetchers are.
 ENDS = {
