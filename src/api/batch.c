@@ -25,8 +25,10 @@ int hr_batch_tensor(const struct hr_batch *b, int i, struct hr_tensor *out)
                               .dtype = t->dtype,
                               .ndim = t->ndim,
                               .shape = b->shapes[i],
-                              .data = b->memory + t->offset,
-                              .bytes = t->row_bytes * (uint64_t)b->rows};
+                              .data = batch_data(b, i),
+                              .bytes = t->item};
+    for (int d = 0; d < t->ndim; d++)
+        out->bytes *= (size_t)out->shape[d];
     return 0;
 }
 

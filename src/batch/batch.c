@@ -1,6 +1,7 @@
 /* See batch.h. The heap block holds struct, shapes, ids, places and valid in this order, so that the making
  * of a batch costs two look-ups in free lists and no page fault in steady state. */
-#include "batch/batch.h"
+#include "batch/ragged.h"
+
 #include "base/mem.h"
 
 #include <string.h>
@@ -9,13 +10,15 @@ static void layout_free(struct batch_layout *l)
 {
     for (int i = 0; i < l->n; i++)
         mem_free((void *)l->tensors[i].name);
+    mem_free(l->of_view);
     mem_free(l);
 }
 
 static int tensor_place(struct batch_tensor *t, uint64_t rows, uint64_t *end, struct hr_error *e)
 {
     uint64_t bytes = t->item, total = 0;
-    bool fits = true;
+    bool fits = true, apart = t->kind == BATCH_VALUES || t->kind == BATCH_COLUMNS;
+    rows = apart ? 0 : t->kind == BATCH_OFFSETS ? rows + 1 : rows;
     for (int d = 1; d < t->ndim; d++)
         fits = fits && t->shape[d] >= 0 && mul_u64(bytes, (uint64_t)t->shape[d], &bytes);
     fits = fits && mul_u64(bytes, rows, &total) && add_u64(total, BATCH_ALIGN - 1, &total);
@@ -53,6 +56,15 @@ int batch_layout_new(const struct batch_tensor *tensors, int n, uint64_t rows,
         }
     }
     *out = l;
+    return 0;
+}
+
+int batch_layout_views(struct batch_layout *l, const int *first, int n, struct hr_error *e)
+{
+    l->of_view = mem_array((size_t)n, sizeof *l->of_view);
+    if (!l->of_view)
+        return error_nomem(e, (uint64_t)n * sizeof *l->of_view, "the layout of batches");
+    memcpy(l->of_view, first, (size_t)n * sizeof *l->of_view);
     return 0;
 }
 
@@ -99,6 +111,7 @@ int batch_new(struct batch_layout *l, struct pool *pool, struct batch_owner *own
 
 void batch_dispose(struct hr_batch *b)
 {
+    ragged_dispose(b);
     pool_put(b->pool, b->memory, b->layout->bytes);
     pool_unref(b->pool);
     batch_layout_unref(b->layout);

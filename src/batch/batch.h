@@ -17,7 +17,15 @@
 
 #define BATCH_ALIGN 256
 
+enum batch_kind {
+    BATCH_ROWS,   /* row_bytes a row */
+    BATCH_VALUES, /* rows of different lengths (ragged.h): their values, … */
+    BATCH_COLUMNS,
+    BATCH_OFFSETS /* … and rows + 1 numbers that say where each begins */
+};
 struct batch_tensor {
+    enum batch_kind kind;
+    uint64_t room; /* BATCH_VALUES: items that a row normally does not exceed */
     const char *name;
     enum hr_dtype dtype;
     int ndim;                   /* with the sample dimension */
@@ -29,11 +37,14 @@ struct batch_layout {
     int refs; /* atomic */
     int n;
     uint64_t rows, bytes; /* of a full batch */
+    int *of_view; /* the first tensor of each view, where some have several; NULL: one each */
     struct batch_tensor tensors[];
 };
 /* Copies names; fills item, row_bytes and offset from the rest. */
 int batch_layout_new(const struct batch_tensor *tensors, int n, uint64_t rows,
                      struct batch_layout **out, struct hr_error *e);
+/* Views have several tensors: the first of each of n. Before the layout is used. */
+int batch_layout_views(struct batch_layout *l, const int *first, int n, struct hr_error *e);
 struct batch_layout *batch_layout_ref(struct batch_layout *l);
 void batch_layout_unref(struct batch_layout *l);
 
@@ -55,6 +66,8 @@ struct hr_batch {
     int64_t *places; /* where crops lie (plan_place), or NULL without crops */
     uint8_t *valid;  /* atomic stores while open */
     int64_t (*shapes)[HR_MAX_DIMS]; /* one per tensor: shape[0] = rows */
+    struct ragged *ragged;          /* of the views that have rows of different lengths */
+    int n_ragged;
 };
 
 /* One reference, tensors undefined, ids and valid copied, no places. rows ≤ layout->rows. */
@@ -68,8 +81,12 @@ void batch_unref(struct hr_batch *b); /* NULL allowed */
 
 static inline char *batch_row(const struct hr_batch *b, int view, uint64_t row)
 {
-    const struct batch_tensor *t = &b->layout->tensors[view];
+    const struct batch_layout *l = b->layout;
+    const struct batch_tensor *t = &l->tensors[l->of_view ? l->of_view[view] : view];
     return b->memory + t->offset + row * t->row_bytes;
 }
+
+/* The first item of a tensor. */
+void *batch_data(const struct hr_batch *b, int tensor);
 
 #endif

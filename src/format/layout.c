@@ -12,6 +12,7 @@
 #include <string.h>
 #include "base/mem.h"
 #include "format/members.h"
+#include "format/sparse.h"
 #include "format/shard_index.h"
 
 static int too_large(const struct array_layout *l, const char *what, struct hr_error *e)
@@ -361,6 +362,8 @@ static bool leaf_costs(const struct array *x, struct array_costs *out)
 
 bool array_costs(const struct array *x, struct array_costs *out)
 {
+    if (x->sparse)
+        return sparse_costs(x->sparse, out);
     *out = (struct array_costs){.direct = true};
     for (int i = 0; i < array_leaves(x); i++) {
         struct array_costs c;

@@ -15,7 +15,7 @@ static int call(const struct driver *d, struct hr_batch *b, struct hr_error *e)
     if (n > MOST_TENSORS)
         return error_set(e, HR_EUNSUPPORTED, "a hook for more than %d tensors", MOST_TENSORS);
     for (int i = 0; i < n; i++)
-        data[i] = b->memory + b->layout->tensors[i].offset;
+        data[i] = batch_data(b, i);
     int rc = d->fixed.c.hook(data, b->rows, b->ids, b->epoch, d->fixed.c.hook_arg);
     if (!rc)
         return 0;

@@ -1,0 +1,373 @@
+/* Which pieces of which arrays the rows of a sparse matrix are made of. See sparse.h. */
+#include "format/sparse.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "format/layout.h"
+
+#define LEAST_BYTES ((uint64_t)1 << 20) /* decoded, of a row chunk … */
+#define MOST_BYTES  ((uint64_t)32 << 20)
+#define LEAST_READS 10 /* … and stored chunks in it, so that 1 + 1/10 of all are read */
+#define MOST_CHUNKS ((uint64_t)1 << 31)
+#define ALIGN       64
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- segments -------------------------------------------------------------------------------- */
+
+static bool is_integer(enum hr_dtype t)
+{
+    return t >= HR_I8 && t <= HR_U64;
+}
+
+static int check_array(const struct array *x, const char *what, bool integers, struct hr_error *e)
+{
+    if (x->problem)
+        return error_set(e, x->problem_code, "array %s: %s", x->path, x->problem);
+    if (x->ndim != 1 || x->edges || x->members || x->field_stride)
+        return error_set(e, HR_EUNSUPPORTED,
+                         "array %s: the %s of a sparse matrix is a plain array of one dimension; "
+                         "this one has %d, or is put together of others",
+                         x->path, what, x->ndim);
+    bool number = integers ? is_integer(x->type.kind) : x->type.kind >= HR_BOOL && x->type.kind <= HR_F64;
+    if (!number)
+        return error_set(e, HR_EUNSUPPORTED, "array %s: the %s of a sparse matrix is %s, not %s",
+                         x->path, what, integers ? "of integers" : "of numbers", x->type.name);
+    return 0;
+}
+
+static int check_segment(const struct sparse_segment *s, struct hr_error *e)
+{
+    TRY(check_array(s->indptr, "indptr", true, e));
+    TRY(check_array(s->indices, "indices", true, e));
+    TRY(check_array(s->data, "data", false, e));
+    if (s->indptr->shape[0] != s->rows + 1)
+        return error_set(e, HR_EDATA,
+                         "array %s has %" PRIu64 " items; %" PRIu64
+                         " rows of a sparse matrix need one more than there are rows",
+                         s->indptr->path, s->indptr->shape[0], s->rows);
+    if (s->items != SPARSE_UNKNOWN &&
+        (s->data->shape[0] != s->items || s->indices->shape[0] != s->items))
+        return error_set(e, HR_EDATA,
+                         "%s has %" PRIu64 " items and %s %" PRIu64
+                         ": a sparse matrix has a value for each column id",
+                         s->data->path, s->data->shape[0], s->indices->path, s->indices->shape[0]);
+    return 0;
+}
+
+/* Stored chunks that are read whole, whatever is wanted of them: their items; 1 where any bytes can be had. */
+static uint64_t cell_of(const struct array *x)
+{
+    return codec_chain_is_raw(x->chain) ? 1 : x->chunk[0];
+}
+
+static uint64_t rows_of_chunk(const struct sparse *m)
+{
+    uint64_t item = dtype_kind_size(m->value) + dtype_kind_size(m->column), cell = 1;
+    double mean = m->mean < 1 ? 1 : m->mean;
+    for (int i = 0; i < m->n_segments; i++) {
+        cell = most(cell, cell_of(m->segments[i].data));
+        cell = most(cell, cell_of(m->segments[i].indices));
+    }
+    uint64_t items = most(LEAST_BYTES / item, cell > 1 ? cell * LEAST_READS : 1);
+    items = least(items, MOST_BYTES / item);
+    double rows = (double)items / mean;
+    return rows < 1 ? 1 : (uint64_t)rows;
+}
+
+static enum hr_dtype wider(enum hr_dtype a, enum hr_dtype b)
+{
+    return dtype_kind_size(a) >= dtype_kind_size(b) ? a : b;
+}
+
+static int settle(struct sparse *m, struct hr_error *e)
+{
+    double items = 0, rows = 0;
+    for (int i = 0; i < m->n_segments; i++) {
+        const struct sparse_segment *s = &m->segments[i];
+        TRY(check_segment(s, e));
+        m->value = i ? wider(m->value, s->data->type.kind) : s->data->type.kind;
+        m->column = i ? wider(m->column, s->indices->type.kind) : s->indices->type.kind;
+        m->rows += s->rows;
+        m->n_sets = s->set >= m->n_sets ? s->set + 1 : m->n_sets;
+        if (s->items == SPARSE_UNKNOWN)
+            continue;
+        items += (double)s->items;
+        rows += (double)s->rows;
+    }
+    if (!(m->mean > 0))
+        m->mean = rows > 0 ? items / rows : 1000;
+    return 0;
+}
+
+int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *segments, int n,
+                uint64_t rows, struct hr_error *e)
+{
+    uint64_t chunks = 0, at = 0, k = 0;
+    m->segments = segments;
+    m->n_segments = n;
+    TRY(settle(m, e));
+    m->row_chunk = rows ? rows : rows_of_chunk(m);
+    for (int i = 0; i < n; i++)
+        chunks += (segments[i].rows + m->row_chunk - 1) / m->row_chunk;
+    if (!m->rows || chunks > MOST_CHUNKS)
+        return error_set(e, m->rows ? HR_EUNSUPPORTED : HR_EINVAL,
+                         m->rows ? "more than 2^31 runs of rows: ask for more rows in each"
+                                 : "the matrix has no rows");
+    uint64_t *edges = arena_array(a, (size_t)chunks + 1, sizeof *edges);
+    uint32_t *of = arena_array(a, (size_t)chunks, sizeof *of);
+    if (!edges || !of)
+        return error_nomem(e, chunks * 12, "the runs of rows of a sparse matrix");
+    for (int i = 0; i < n; i++)
+        for (uint64_t r = 0; r < segments[i].rows; r += m->row_chunk) {
+            edges[k] = at + r;
+            of[k++] = (uint32_t)i;
+            if (r + m->row_chunk >= segments[i].rows)
+                at += segments[i].rows;
+        }
+    edges[k] = at;
+    m->edges = edges;
+    m->of = of;
+    m->n_chunks = chunks;
+    m->most = (uint64_t)(m->mean * 1.5 * (double)m->row_chunk) + 1024;
+    return 0;
+}
+
+/* ---- indptr ---------------------------------------------------------------------------------- */
+
+static int bad_offset(const struct array *x, uint64_t row, uint64_t from, uint64_t to,
+                      uint64_t items, struct hr_error *e)
+{
+    char end[64] = "";
+    if (items != SPARSE_UNKNOWN && to > items)
+        snprintf(end, sizeof end, ", and there are %" PRIu64 " items", items);
+    return error_set(e, HR_EDATA,
+                     "array %s: row %" PRIu64 " goes from %" PRIu64 " to %" PRIu64
+                     "%s; it is damaged",
+                     x->path, row, from, to, end);
+}
+
+#define WIDEN(type)                                                                                \
+    do {                                                                                           \
+        const type *from = stored;                                                                 \
+        for (uint64_t i = 0; i < n; i++)                                                           \
+            out[i] = (uint64_t)from[i];                                                            \
+    } while (0)
+
+static void widen(enum hr_dtype t, const void *stored, uint64_t n, uint64_t *out)
+{
+    switch (t) {
+    case HR_I8:
+        WIDEN(int8_t);
+        break;
+    case HR_U8:
+        WIDEN(uint8_t);
+        break;
+    case HR_I16:
+        WIDEN(int16_t);
+        break;
+    case HR_U16:
+        WIDEN(uint16_t);
+        break;
+    case HR_I32:
+        WIDEN(int32_t);
+        break;
+    case HR_U32:
+        WIDEN(uint32_t);
+        break;
+    default: /* negative ones become huge, and are met by the checks */
+        memcpy(out, stored, n * 8);
+        break;
+    }
+}
+
+int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, uint64_t first,
+                   uint64_t items, uint64_t *out, struct hr_error *e)
+{
+    widen(indptr->type.kind, stored, n, out);
+    if (n && !first && out[0])
+        return error_set(e, HR_EDATA, "array %s begins with %" PRIu64 ", not 0; it is damaged",
+                         indptr->path, out[0]);
+    for (uint64_t i = 1; i < n; i++)
+        if (out[i] < out[i - 1] || out[i] > items || out[i] >> 62)
+            return bad_offset(indptr, first + i - 1, out[i - 1], out[i], items, e);
+    return 0;
+}
+
+int sparse_know(struct sparse *m, const uint64_t *offsets, struct hr_error *e)
+{
+    uint64_t largest = 0, items = 0;
+    for (int i = 0; i < m->n_segments; i++) {
+        const struct sparse_segment *s = &m->segments[i];
+        const uint64_t *own = offsets + s->first + (uint64_t)i;
+        if (s->items != SPARSE_UNKNOWN && own[s->rows] != s->items)
+            return error_set(e, HR_EDATA,
+                             "array %s ends with %" PRIu64 ", but %s has %" PRIu64
+                             " items; one of them is damaged",
+                             s->indptr->path, own[s->rows], s->data->path, s->items);
+        items += own[s->rows];
+    }
+    m->offsets = offsets;
+    for (uint64_t k = 0; k < m->n_chunks; k++) {
+        struct sparse_rows r;
+        sparse_rows(m, k, &r);
+        const uint64_t *own = sparse_known(m, &r);
+        largest = most(largest, own[r.n] - own[0]);
+    }
+    m->most = largest;
+    m->mean = (double)items / (double)m->rows;
+    return 0;
+}
+
+void sparse_rows(const struct sparse *m, uint64_t chunk, struct sparse_rows *out)
+{
+    out->segment = &m->segments[m->of[chunk]];
+    out->first = m->edges[chunk] - out->segment->first;
+    out->n = m->edges[chunk + 1] - m->edges[chunk];
+}
+
+const uint64_t *sparse_known(const struct sparse *m, const struct sparse_rows *r)
+{
+    if (!m->offsets)
+        return NULL;
+    return m->offsets + r->segment->first + (uint64_t)(r->segment - m->segments) + r->first;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+uint64_t sparse_pieces(const struct array *x, uint64_t from, uint64_t to)
+{
+    return from >= to ? 0 : (to - 1) / x->chunk[0] - from / x->chunk[0] + 1;
+}
+
+struct sparse_piece sparse_piece(const struct array *x, uint64_t from, uint64_t to, uint64_t i)
+{
+    struct sparse_piece p = {.array = x, .chunk = from / x->chunk[0] + i};
+    uint64_t begin = p.chunk * x->chunk[0], low = most(begin, from),
+             high = least(begin + x->chunk[0], to);
+    p.first = low - begin;
+    p.n = high - low;
+    p.to = low - from;
+    p.part = array_chunk_raw(x, p.chunk);
+    return p;
+}
+
+uint64_t sparse_bound(const struct array *x, uint64_t from, uint64_t to)
+{
+    uint64_t n = sparse_pieces(x, from, to);
+    if (!n)
+        return 0;
+    return codec_chain_is_raw(x->chain) ? (to - from) * x->type.item_size
+                                        : n * codec_chain_bound(x->chain);
+}
+
+static uint64_t chunk_reads(const struct array *x, uint64_t from, uint64_t to)
+{
+    return codec_chain_is_raw(x->chain) ? 0 : sparse_pieces(x, from, to);
+}
+
+void sparse_reads(const struct sparse *m, uint64_t *reads, uint64_t *chunks)
+{
+    *reads = *chunks = 0;
+    for (int i = 0; i < m->n_segments; i++) {
+        const struct sparse_segment *s = &m->segments[i];
+        uint64_t items = m->offsets ? m->offsets[s->first + (uint64_t)i + s->rows]
+                         : s->items != SPARSE_UNKNOWN ? s->items
+                                                      : (uint64_t)(m->mean * (double)s->rows);
+        *chunks += chunk_reads(s->data, 0, items) + chunk_reads(s->indices, 0, items);
+    }
+    for (uint64_t k = 0; k < m->n_chunks; k++) {
+        struct sparse_rows r;
+        sparse_rows(m, k, &r);
+        const uint64_t *own = sparse_known(m, &r);
+        uint64_t from = own ? own[0] : (uint64_t)((double)r.first * m->mean),
+                 to = own ? own[r.n] : (uint64_t)((double)(r.first + r.n) * m->mean);
+        *reads += chunk_reads(r.segment->data, from, to) + chunk_reads(r.segment->indices, from, to);
+    }
+}
+
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+static uint64_t up(uint64_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+uint64_t sparse_record_bytes(uint64_t rows, uint64_t items, uint64_t value_size,
+                             uint64_t column_size, uint64_t *values, uint64_t *columns)
+{
+    *values = up(sizeof(struct sparse_record) + (rows + 1) * 8);
+    *columns = up(*values + items * value_size);
+    return up(*columns + items * column_size);
+}
+
+bool sparse_costs(const struct sparse *m, struct array_costs *out)
+{
+    uint64_t values, columns, scratch = 0, stored = 0;
+    for (int i = 0; i < m->n_segments; i++) {
+        const struct sparse_segment *s = &m->segments[i];
+        const struct array *of[] = {s->data, s->indices};
+        uint64_t bound = 0;
+        for (int k = 0; k < 2; k++) {
+            uint64_t chain = codec_chain_scratch(of[k]->chain);
+            if (!codec_chain_is_raw(of[k]->chain))
+                chain += codec_chain_decoded_size(of[k]->chain);
+            scratch = most(scratch, chain);
+            /* one more chunk than fits: rows begin anywhere */
+            uint64_t cell = of[k]->chunk[0], from = cell > 1 ? cell - 1 : 0;
+            bound += sparse_bound(of[k], from, from + m->most);
+        }
+        stored = most(stored, bound);
+    }
+    out->decoded = sparse_record_bytes(m->row_chunk, m->most, dtype_kind_size(m->value),
+                                       dtype_kind_size(m->column), &values, &columns);
+    out->bound = stored;
+    out->scratch = scratch;
+    out->direct = false;
+    return true;
+}
+
+/* ---- the array of rows ----------------------------------------------------------------------- */
+
+int sparse_array(struct arena *a, const struct sparse *m, const char *path, const char *dim,
+                 struct array **out, struct hr_error *e)
+{
+    struct array *x = arena_alloc(a, sizeof *x);
+    uint64_t *numbers = arena_array(a, 4, sizeof *numbers);
+    const char **dims = arena_array(a, 1, sizeof *dims);
+    const uint64_t **edges = arena_array(a, 1, sizeof *edges);
+    void *fill = arena_alloc(a, 16);
+    if (!x || !numbers || !dims || !edges || !fill || !(x->path = arena_strdup(a, path)) ||
+        !(dims[0] = arena_strdup(a, dim)))
+        return error_nomem(e, sizeof *x, "a sparse matrix");
+    const struct array *data = m->segments[0].data;
+    const char *own = x->path;
+    *x = *data;
+    x->path = own;
+    x->number = -1;
+    numbers[0] = m->rows;
+    numbers[1] = least(m->row_chunk, m->rows);
+    numbers[2] = x->n_chunks = m->n_chunks;
+    x->shape = numbers;
+    x->chunk = numbers + 1;
+    x->grid = numbers + 2;
+    x->shard = NULL;
+    edges[0] = m->edges;
+    x->edges = edges;
+    x->dims = dims;
+    x->fill = fill;
+    x->attributes = NULL;
+    x->sparse = m;
+    *out = x;
+    return 0;
+}

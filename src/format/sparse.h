@@ -1,0 +1,90 @@
+/* Sparse matrices (CSR), read in place as *row chunks*.
+ *
+ * A row is a run of items in two 1-D arrays, `data` (values) and `indices` (columns), from indptr[row] to indptr[row + 1].
+ * Rows are far smaller than chunks and begin anywhere in them, so they are read in runs of neighbours: a row chunk. To
+ * planner and engine it is one chunk of an array with one item a row (sparse_array); here is said which pieces of the three
+ * arrays it is made of. A piece is a stored chunk, or of one that is not compressed only the bytes that are wanted.
+ *
+ * A matrix may consist of *segments*, one behind the other: the chunk directories of SCDL, the data sets of a union. Row
+ * chunks do not reach over their borders. Formats: AnnData's csr_matrix (encoding-version 0.1.0), SCDL. */
+#ifndef FORMAT_SPARSE_H
+#define FORMAT_SPARSE_H
+#include "format/reader.h"
+
+#define SPARSE_UNKNOWN UINT64_MAX
+
+struct sparse_segment {
+    uint64_t first, rows; /* rows [first, first + rows) of the matrix: [0, rows) of the arrays */
+    const struct array *indptr, *indices, *data; /* 1-D; indptr: rows + 1 items */
+    uint64_t columns;                            /* ids in `indices` are below */
+    int set;                                     /* which data set of a union it belongs to */
+    uint64_t items; /* of data and indices, or SPARSE_UNKNOWN: then indptr's last says it */
+};
+struct sparse {
+    uint64_t rows, n_chunks;
+    const uint64_t *edges; /* n_chunks + 1 rows: where row chunks begin and end */
+    const uint32_t *of;    /* n_chunks: their segments */
+    const struct sparse_segment *segments;
+    int n_segments, n_sets;
+    /* Every indptr, one behind the other (segment i's begins at first + i), or NULL: read when they are needed. */
+    const uint64_t *offsets;
+    double mean;        /* items of a row; near enough where not all is known */
+    uint64_t most;      /* items of a row chunk: no more where offsets are known, else seldom more */
+    uint64_t row_chunk; /* rows of a row chunk, at most */
+    enum hr_dtype value, column; /* widest of all segments, what items are reserved as */
+};
+
+/* How many rows a row chunk has: the fewest that decode to 1 MiB and whose borders make at most a tenth of all stored chunks
+ * be read twice, within 32 MiB. `rows` > 0: so many. Then the row chunks of the segments, in arena memory. HR_EINVAL,
+ * HR_EDATA: arrays of wrong lengths, types or dimensions, by name. */
+int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *segments, int n,
+                uint64_t rows, struct hr_error *e);
+/* The matrix knows every indptr from now on: checked (from 0, rising, within the arrays; HR_EDATA), not copied. */
+int sparse_know(struct sparse *m, const uint64_t *offsets, struct hr_error *e);
+/* n items of an indptr array as they are stored → offsets, checked against each other and `items` (or SPARSE_UNKNOWN). */
+int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, uint64_t first,
+                   uint64_t items, uint64_t *out, struct hr_error *e);
+
+/* The array of one item a row that stands for the matrix: its chunks are the row chunks. */
+int sparse_array(struct arena *a, const struct sparse *m, const char *path, const char *dim,
+                 struct array **out, struct hr_error *e);
+/* What a row chunk takes (array_costs). */
+bool sparse_costs(const struct sparse *m, struct array_costs *out);
+
+/* A row chunk, or part of what it is made of. */
+struct sparse_rows {
+    const struct sparse_segment *segment;
+    uint64_t first, n; /* rows of the segment */
+};
+void sparse_rows(const struct sparse *m, uint64_t chunk, struct sparse_rows *out);
+/* Its indptr, n + 1 of them, where known; NULL otherwise. */
+const uint64_t *sparse_known(const struct sparse *m, const struct sparse_rows *r);
+
+struct sparse_piece {
+    const struct array *array;
+    uint64_t chunk;    /* of the array, … */
+    uint64_t first, n; /* … and the items of it that are wanted */
+    uint64_t to;       /* where they go, in items from the first wanted one of the array */
+    bool part;         /* stored bytes are items: only those that are wanted need be read */
+};
+/* Pieces of items [from, to) of a 1-D array; how many there are. */
+uint64_t sparse_pieces(const struct array *x, uint64_t from, uint64_t to);
+/* The i-th. */
+struct sparse_piece sparse_piece(const struct array *x, uint64_t from, uint64_t to, uint64_t i);
+/* Stored bytes to reserve for items [from, to): exact where nothing is compressed. */
+uint64_t sparse_bound(const struct array *x, uint64_t from, uint64_t to);
+/* How many stored chunks all row chunks together read, and how many there are: the ratio is the price of their borders. */
+void sparse_reads(const struct sparse *m, uint64_t *reads, uint64_t *chunks);
+
+/* Rows in memory: offsets of n + 1, the values, the columns. */
+struct sparse_record {
+    uint64_t first, n, items; /* first row of the segment, rows, items */
+    const struct sparse_segment *segment;
+    uint64_t values, columns; /* bytes from the start of the record */
+    uint64_t offsets[];       /* from 0 */
+};
+/* Bytes of a record of that many rows and items of the given sizes; where values and columns begin. */
+uint64_t sparse_record_bytes(uint64_t rows, uint64_t items, uint64_t value_size,
+                             uint64_t column_size, uint64_t *values, uint64_t *columns);
+
+#endif
