@@ -366,6 +366,64 @@ HR_API int hr_view_layout(struct hr_samples *s, const char *view, const char *la
 HR_API int hr_view_order(struct hr_samples *s, const char *view, const char *const *dims, int n,
                          struct hr_error *e);
 
+/* ---- single cells: rows of sparse matrices ------------------------------------------------------------------- */
+
+/* A view over the rows of a sparse matrix (CSR: AnnData's csr_matrix, SCDL): sample i is row i. Samples have one axis, step
+ * by step. The matrix is one part, or several, one behind the other: the chunk directories of SCDL, the data sets of a union
+ * (hr_archive_combine). Rows are read in runs of neighbours; see docs/cells.md. */
+struct hr_matrix {
+    const char *indptr, *indices, *data; /* paths of three arrays of one dimension */
+    int64_t columns;                     /* ids in `indices` are below */
+    int64_t set;                         /* which of the data sets it belongs to, from 0 */
+};
+/* How the columns of a data set map to those of the view: n numbers, -1: left out. NULL: as they are. */
+struct hr_columns {
+    const int32_t *to;
+    int64_t n;
+};
+enum hr_cells_form {
+    HR_CELLS_CSR,    /* tensors <view>.data, <view>.indices (one an item), <view>.indptr (rows + 1) */
+    HR_CELLS_DENSE,  /* <view>: (rows, columns) */
+    HR_CELLS_PADDED, /* <view>.genes, <view>.values, <view>.mask: (rows, length) each */
+    HR_CELLS_RANKED  /* <view>.tokens, <view>.mask: (rows, length), by falling value */
+};
+enum hr_cells_pick {
+    HR_PICK_FIRST, /* of a row with more than fit: the first ones by column, … */
+    HR_PICK_TOP,   /* … those with the largest values, … */
+    HR_PICK_RANDOM /* … or a draw by (seed, epoch, row) */
+};
+struct hr_cells_options {
+    size_t size; /* sizeof(struct hr_cells_options): set by HR_CELLS_OPTIONS */
+    int form;
+    int dtype;             /* of values; HR_NONE: as stored, float32 where something is done to them */
+    int index_dtype;       /* HR_I32 or HR_I64, of columns, offsets and tokens; HR_NONE: HR_I32, of tokens HR_I64 */
+    int64_t columns;       /* of the view; 0: those of the matrix */
+    double total;          /* values are scaled to this sum of their row; 0: not. Over all columns of the row, … */
+    int total_selected;    /* … or only those that are kept */
+    int log1p;             /* then log(1 + value) */
+    const float *factors;  /* … divided by this, one a column; 0 or NaN leave it out; NULL: not */
+    int64_t bins;          /* … as one of so many quantiles of the row's own values; 0: not */
+    int64_t length;        /* padded, ranked: with special tokens */
+    int pick;              /* padded */
+    const int64_t *tokens; /* what stands for each column, -1: leaves it out; NULL: its number */
+    int64_t pad, first, last; /* tokens where there is no gene; before and after the genes, if … */
+    int has_first, has_last;
+    double pad_value, special_value; /* padded: the values there */
+    int64_t row_chunk;               /* rows that are read together; 0: chosen */
+};
+#define HR_CELLS_OPTIONS                                                                           \
+    {                                                                                              \
+        .size = sizeof(struct hr_cells_options)                                                    \
+    }
+/* `sets`: one for each data set, NULL: all as they are. Everything is copied. Reads where rows begin, where that is little. */
+HR_API int hr_samples_cells(struct hr_samples *s, const char *view, const struct hr_matrix *parts,
+                            int n_parts, const struct hr_columns *sets, int n_sets,
+                            const struct hr_cells_options *o, struct hr_error *e);
+/* A tensor out of memory: `data` holds, for each of n positions of the sample axis (of the product of several axes,
+ * row-major), `items` numbers of type t; copied. Of what is added before the first sel, split or loader. */
+HR_API int hr_samples_table(struct hr_samples *s, const char *name, enum hr_dtype t,
+                            const void *data, int64_t n, int64_t items, struct hr_error *e);
+
 /* Derive: keep the samples whose own position on the first axis lies in the slice / whose coordinate there fits `labels` (as
  * hr_view_sel). */
 HR_API int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop,

@@ -40,6 +40,13 @@ struct view_spec {
     struct view_transform transform;
     struct view_layout layout;
     const struct view_spec *mask_of; /* this is the mask of another view's values */
+    struct cells_spec *cells;        /* rows of a sparse matrix; else NULL */
+};
+struct table_spec { /* a tensor out of memory */
+    const char *name;
+    enum hr_dtype dtype;
+    char *data;
+    int64_t n, items;
 };
 
 struct core {
@@ -51,6 +58,8 @@ struct core {
     int n_axes;
     struct view_spec **views;
     size_t n_views, cap_views;
+    struct table_spec *tables;
+    size_t n_tables, cap_tables;
     struct core *base; /* whose names and lists the views share, or NULL */
     bool frozen;
     /* after freezing */
@@ -100,6 +109,9 @@ int core_building(const struct hr_samples *s, struct hr_error *e);
 /* "time, lat, lon", and the one that was perhaps meant where `wanted` is none of them. */
 const char *core_dims_text(struct core *c, const struct array *x, const char *wanted, char *out,
                            size_t n);
+/* A view of one array, added with the lock held; its number. */
+int core_view_add(struct core *c, const char *name, const struct array *x, struct cells_spec *cells,
+                  struct hr_error *e);
 /* Python's slice rules for step > 0 on a dimension of length n. */
 int core_slice_range(int has_start, int64_t start, int has_stop, int64_t stop, int64_t step,
                      int64_t n, int64_t *from, int64_t *count, struct hr_error *e);

@@ -1,4 +1,5 @@
 /* Freezing: arrays become plan_arrays, views become parts, and the ids whose boxes leave an array are excluded. */
+#include "api/cells.h"
 #include "api/ids.h"
 #include "api/join.h"
 #include "format/members.h"
@@ -81,6 +82,11 @@ int core_view_layout(const struct core *c, const struct view_spec *v, struct sam
     t->ndim = 1;
     t->dims[0] = c->n_axes == 1 && c->axes[0].kind == AXIS_STEPS ? c->axes[0].name : "sample";
     t->shape[0] = 0;
+    if (v->cells) {
+        *stack_stride = strides[0] = 0;
+        cells_layout(v, t, items);
+        return 0;
+    }
     for (int d = 0; d < HR_MAX_DIMS; d++)
         place[d] = -1;
     place_steps(c, v, t, place);
@@ -355,6 +361,27 @@ static int freeze_dim(struct core *c, const struct view_spec *v, const struct ar
     return axis_table(a, scale_above(spec), scale_below(spec), &c->arena, out, e);
 }
 
+/* A row is taken as it is: what is done to its values are options of the view. */
+static int check_cells(const struct view_spec *v, struct hr_error *e)
+{
+    if (transform_any(&v->transform) || v->dim[0].count != 1 || v->dim[0].start || v->dim[0].join)
+        return error_set(e, HR_EINVAL,
+                         "view %s: rows of a sparse matrix are taken as they are, one a sample; "
+                         "what is done to their values are options of the view itself",
+                         v->name);
+    return 0;
+}
+
+static int check_tables(const struct core *c, struct hr_error *e)
+{
+    for (size_t i = 0; i < c->n_tables; i++)
+        if (c->tables[i].n != c->ids)
+            return error_set(e, HR_EINVAL,
+                             "table %s has %lld rows, one for each of the %lld positions is needed",
+                             c->tables[i].name, (long long)c->tables[i].n, (long long)c->ids);
+    return 0;
+}
+
 static int freeze_view(struct core *c, int number, struct hr_error *e)
 {
     struct view_spec *v = c->views[number];
@@ -362,7 +389,10 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
     uint64_t items, stack_stride, strides[HR_MAX_DIMS];
     int place[HR_MAX_DIMS];
     TRY(core_view_layout(c, v, &t, &items, &stack_stride, strides, e));
-    TRY(transform_match(v, &t, place, e));
+    if (v->cells)
+        TRY(check_cells(v, e));
+    else
+        TRY(transform_match(v, &t, place, e));
     for (int i = 0; i < v->n_arrays; i++) {
         const struct array *x = v->arrays[i];
         struct plan_part *p = &c->parts[c->n_parts++];
@@ -428,6 +458,7 @@ static int freeze_locked(struct core *c, struct hr_error *e)
         return error_nomem(e, parts * sizeof *c->parts, "views");
     for (size_t i = 0; i < c->n_views; i++)
         TRY(freeze_view(c, (int)i, e));
+    TRY(check_tables(c, e));
     TRY(settle_ids(c, e));
     c->frozen = true;
     return 0;

@@ -16,10 +16,11 @@
 #include <string.h>
 
 #include "api/archive.h"
-#include "api/core.h"
+#include "api/cells.h"
 #include "api/runtime.h"
 #include "base/mem.h"
 #include "format/shard.h"
+#include "format/sparse.h"
 
 #define JOIN_LOCAL    (1u << 20)
 #define JOIN_REMOTE   (16u << 20)
@@ -77,6 +78,33 @@ static uint32_t fetches_of(const struct wiring *w)
     return (uint32_t)(n < FETCHES_LEAST ? FETCHES_LEAST : least(n, FETCHES_MOST));
 }
 
+static uint64_t index_bytes_least(const struct array *x)
+{
+    uint64_t bytes = 0;
+    if (!x->sparse)
+        return shard_cache_least(x);
+    for (int i = 0; i < x->sparse->n_segments; i++) {
+        const struct sparse_segment *s = &x->sparse->segments[i];
+        bytes = most(bytes, shard_cache_least(s->indptr));
+        bytes = most(bytes, shard_cache_least(s->indices));
+        bytes = most(bytes, shard_cache_least(s->data));
+    }
+    return bytes;
+}
+
+/* What the samples hold in memory for all their loaders. */
+static uint64_t samples_bytes(const struct wiring *w)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < w->samples->n_tables; i++)
+        bytes += (uint64_t)(w->samples->tables[i].n * w->samples->tables[i].items) *
+                 hr_dtype_size(w->samples->tables[i].dtype);
+    for (int i = 0; i < w->samples->n_views; i++)
+        if (w->samples->tensors[i].view->cells)
+            bytes += w->samples->tensors[i].view->cells->offsets_bytes;
+    return bytes;
+}
+
 /* Memory besides the engine's own: the plan, indexes of shards, buffers of joined reads. `lean`: of these no more than has to
  * be. */
 void loader_engine_config(const struct wiring *w, const struct hr_loader_options *o,
@@ -86,14 +114,15 @@ void loader_engine_config(const struct wiring *w, const struct hr_loader_options
     struct engine_config *g = &c->engine;
     uint64_t index_least = 0;
     for (int i = 0; i < w->samples->n_arrays; i++)
-        index_least = most(index_least, shard_cache_least(w->arrays[i]));
+        index_least = most(index_least, index_bytes_least(w->arrays[i]));
     bool remote = !store_blocking(store), sharded = index_least > 0;
     g->budget = o->memory ? o->memory : runtime_default_memory();
     uint64_t part = lean ? 0 : g->budget / TABLES_SHARE;
     c->index_bytes = sharded ? most(least(part, INDEX_BYTES), index_least) : 0;
     g->join_bytes = remote ? JOIN_REMOTE : sharded ? least(part / workers, JOIN_LOCAL) : JOIN_LOCAL;
     g->tables =
-        plan_facts(plan)->table_bytes + w->arena.total + w->samples->arena.total + c->index_bytes;
+        plan_facts(plan)->table_bytes + w->arena.total + w->samples->arena.total +
+                samples_bytes(w) + c->index_bytes;
     uint64_t joined = sharded && !remote ? workers * g->join_bytes : 0;
     g->tables += joined;
     g->spare = joined + c->index_bytes - index_least;
@@ -116,6 +145,8 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
                               .store = store,
                               .arrays = w->arrays,
                               .parts = w->parts,
+                              .tables = w->tables,
+                              .n_tables = w->samples->n_tables,
                               .mask = o->on_error == HR_ON_ERROR_MASK,
                               .missing_is_error = o->missing == HR_MISSING_ERROR,
                               .hook = o->hook,
@@ -127,8 +158,10 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
                               .process = runtime_process(),
                               .pool = before ? driver_pool(before) : NULL,
                               .engine.keep = before || store_remote(store)};
-    TRY(batch_layout_new(w->tensors, w->samples->n_views, plan_facts(plan)->rows, &c.layout, e));
-    int rc = runtime_workers(&c.workers, e);
+    TRY(batch_layout_new(w->tensors, w->n_tensors, plan_facts(plan)->rows, &c.layout, e));
+    int rc = batch_layout_views(c.layout, w->first, w->samples->n_views + w->samples->n_tables, e);
+    if (rc >= 0)
+        rc = runtime_workers(&c.workers, e);
     if (rc >= 0) {
         loader_engine_config(w, o, plan, c.store, workers_count(c.workers), false, &c);
         rc = driver_open(&c, driver, e);

@@ -1,5 +1,6 @@
 /* struct hr_samples: a shared core that says what a sample is, and the ids that are left: a box of the axes' product, or a
  * bitmap over it. What is derived by sel, isel and split shares the core and differs in ids only. */
+#include "api/cells.h"
 #include "api/ids.h"
 #include "base/mem.h"
 #include <string.h>
@@ -18,6 +19,11 @@ void core_unref(struct core *c)
     hr_archive_unref(c->archive);
     if (c->joined)
         bitmap_dispose(c->joined);
+    for (size_t i = 0; i < c->n_views && !c->base; i++)
+        cells_spec_free(c->views[i]->cells);
+    for (size_t i = 0; i < c->n_tables; i++)
+        mem_free(c->tables[i].data);
+    mem_free(c->tables);
     mem_free(c->views);
     arena_dispose(&c->arena);
     pthread_mutex_destroy(&c->lock);

@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 
 struct view_spec;
+struct table_spec;
 struct samples_source { /* one per plan array */
     const struct array *array;
     struct cf cf; /* CF packing of the array's attributes */
@@ -31,6 +32,8 @@ struct samples_plan {
     struct plan_view *views;
     struct plan_part *parts;
     int n_arrays, n_views, n_parts;
+    const struct table_spec *tables; /* their views follow the others' */
+    int n_tables;
     struct plan_axis axes[PLAN_MAX_AXES];
     int n_axes;
     struct bitmap *filter; /* NULL: the whole range; owned by the samples */

@@ -1,5 +1,5 @@
 /* One loader's view of its samples: tensor types, fingerprints, and the report on them. */
-#include "api/core.h"
+#include "api/cells.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -28,6 +28,9 @@ static int tensor_dtype(const struct core *c, const struct view_spec *v, enum hr
                         int number, struct samples_tensor *t, uint64_t *item, struct hr_error *e)
 {
     enum hr_dtype ask = v->dtype ? v->dtype : wanted;
+    *item = 1;
+    if (v->cells) /* cells_layout has said it, and counts in bytes */
+        return 0;
     *item = 0;
     for (int p = 0; p < c->n_parts; p++) {
         if (c->parts[p].view != number)
@@ -147,6 +150,8 @@ static uint64_t hash_views(const struct samples_plan *p)
         hash_u64(&h, p->tensors[i].dtype);
         hash_u64(&h, p->tensors[i].decode);
         transform_hash(p->tensors[i].view, &h);
+        if (p->tensors[i].view->cells)
+            hash_u64(&h, p->tensors[i].view->cells->hash);
         for (int d = 1; d < p->tensors[i].ndim; d++)
             hash_u64(&h, (uint64_t)p->tensors[i].shape[d]);
     }
@@ -165,6 +170,11 @@ static uint64_t hash_views(const struct samples_plan *p)
                 hash_dim(dim, p->axes, &h);
         }
     }
+    for (int i = 0; i < p->n_tables; i++) {
+        hash_string(&h, p->tables[i].name);
+        hash_u64(&h, p->tables[i].dtype);
+        hash_u64(&h, (uint64_t)p->tables[i].items);
+    }
     hash_axes(p, &h);
     return hash_value(&h);
 }
@@ -175,6 +185,8 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
     const struct core *c = s->core;
     p->n_arrays = c->n_arrays;
     p->n_views = (int)c->n_views;
+    p->tables = c->tables;
+    p->n_tables = (int)c->n_tables;
     p->n_parts = c->n_parts;
     p->sources = c->sources;
     p->arrays = c->arrays;
@@ -184,7 +196,7 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
         p->axes[a] = axis_plan(&c->axes[a], s->box[a]);
     p->filter = s->filter;
     p->tensors = arena_array(&p->arena, c->n_views, sizeof *p->tensors);
-    p->views = arena_array(&p->arena, c->n_views, sizeof *p->views);
+    p->views = arena_array(&p->arena, c->n_views + c->n_tables, sizeof *p->views);
     if (!p->tensors || !p->views)
         return error_nomem(e, c->n_views * sizeof *p->tensors, "views");
     for (int i = 0; i < p->n_views; i++) {
@@ -194,6 +206,10 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
                              e));
         TRY(tensor_dtype(c, c->views[i], dtype, i, &p->tensors[i], &p->views[i].item, e));
     }
+    for (size_t i = 0; i < c->n_tables; i++)
+        p->views[c->n_views + i] = (struct plan_view){.name = c->tables[i].name,
+                                                      .items = (uint64_t)c->tables[i].items,
+                                                      .item = hr_dtype_size(c->tables[i].dtype)};
     p->archive_hash = hash_archive(p);
     p->views_hash = hash_views(p);
     return 0;
@@ -228,6 +244,19 @@ void samples_plan_free(struct samples_plan *p)
     mem_free(p);
 }
 
+static void cells_json(struct buf *b, const struct cells_spec *c)
+{
+    static const char *const forms[] = {"csr", "dense", "padded", "ranked"};
+    uint64_t reads, chunks;
+    sparse_reads(&c->matrix, &reads, &chunks);
+    buf_printf(b,
+               ", \"form\": \"%s\", \"rows\": %llu, \"items_a_row\": %.6g, \"row_chunk\": %llu, "
+               "\"chunk_reads\": %llu, \"chunks\": %llu",
+               forms[c->form.kind], (unsigned long long)c->matrix.rows, c->matrix.mean,
+               (unsigned long long)c->matrix.row_chunk, (unsigned long long)reads,
+               (unsigned long long)chunks);
+}
+
 static void view_json(struct buf *b, const struct samples_plan *p, int i)
 {
     const struct samples_tensor *t = &p->tensors[i];
@@ -249,8 +278,19 @@ static void view_json(struct buf *b, const struct samples_plan *p, int i)
     buf_puts(b, "], \"shape\": [");
     for (int d = 1; d < t->ndim; d++)
         buf_printf(b, "%s%lld", d > 1 ? ", " : "", (long long)t->shape[d]);
-    buf_printf(b, "], \"dtype\": \"%s\", \"bytes\": %llu}", hr_dtype_name(t->dtype),
+    buf_printf(b, "], \"dtype\": \"%s\", \"bytes\": %llu", hr_dtype_name(t->dtype),
                (unsigned long long)(p->views[i].items * p->views[i].item));
+    if (t->view->cells)
+        cells_json(b, t->view->cells);
+    buf_puts(b, "}");
+}
+
+static void table_json(struct buf *b, const struct table_spec *t, int number)
+{
+    buf_puts(b, number ? ", {\"name\": " : "{\"name\": ");
+    buf_json_string(b, t->name, strlen(t->name));
+    buf_printf(b, ", \"items\": %lld, \"dtype\": \"%s\"}", (long long)t->items,
+               hr_dtype_name(t->dtype));
 }
 
 static void axis_json(struct buf *b, const struct axis_spec *a, struct span box, int number)
@@ -296,6 +336,9 @@ int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e)
     buf_puts(&b, "], \"views\": [");
     for (int i = 0; i < p->n_views; i++)
         view_json(&b, p, i);
+    buf_puts(&b, "], \"tables\": [");
+    for (int i = 0; i < p->n_tables; i++)
+        table_json(&b, &p->tables[i], i);
     buf_puts(&b, "]}");
     samples_plan_free(p);
     *json = buf_take(&b);

@@ -121,21 +121,19 @@ int core_building(const struct hr_samples *s, struct hr_error *e)
     return 0;
 }
 
-static int add_view(struct core *c, const char *name, const char *const *arrays, int n,
-                    const char *stack, bool constant, struct hr_error *e)
+static int check_name(const struct core *c, const char *name, struct hr_error *e)
 {
     if (!name || !*name)
         return error_set(e, HR_EINVAL, "a view needs a name");
-    if (n < 1)
-        return error_set(e, HR_EINVAL, "view %s names no array", name);
-    if (n > 1 && !stack)
-        return error_set(e, HR_EINVAL,
-                         "view %s has %d arrays: say what their common dimension is called, "
-                         "such as stack=\"channel\"",
-                         name, n);
     for (size_t i = 0; i < c->n_views; i++)
         if (!strcmp(c->views[i]->name, name))
             return error_set(e, HR_EINVAL, "there are two views named %s", name);
+    return 0;
+}
+
+static int spec_new(struct core *c, const char *name, int n, const char *stack,
+                    struct view_spec **out, struct hr_error *e)
+{
     struct view_spec *v = arena_alloc(&c->arena, sizeof *v);
     if (!v || mem_grow((void **)&c->views, &c->cap_views, c->n_views + 1, sizeof *c->views) ||
         !(v->arrays = arena_array(&c->arena, (size_t)n, sizeof *v->arrays)) ||
@@ -143,8 +141,25 @@ static int add_view(struct core *c, const char *name, const char *const *arrays,
         (stack && !(v->stack = arena_strdup(&c->arena, stack))))
         return error_nomem(e, sizeof *v, "view");
     v->decode = true;
-    v->constant = constant;
     v->n_arrays = n;
+    *out = v;
+    return 0;
+}
+
+static int add_view(struct core *c, const char *name, const char *const *arrays, int n,
+                    const char *stack, bool constant, struct hr_error *e)
+{
+    struct view_spec *v;
+    TRY(check_name(c, name, e));
+    if (n < 1)
+        return error_set(e, HR_EINVAL, "view %s names no array", name);
+    if (n > 1 && !stack)
+        return error_set(e, HR_EINVAL,
+                         "view %s has %d arrays: say what their common dimension is called, "
+                         "such as stack=\"channel\"",
+                         name, n);
+    TRY(spec_new(c, name, n, stack, &v, e));
+    v->constant = constant;
     for (int i = 0; i < n; i++) {
         TRY(archive_array(c->archive, arrays[i], &v->arrays[i], e));
         TRY(check_array(c, v, v->arrays[i], e));
@@ -155,6 +170,19 @@ static int add_view(struct core *c, const char *name, const char *const *arrays,
                              "view %s: stack=\"%s\" is a dimension of its arrays already; give the "
                              "new one another name",
                              name, stack);
+    c->views[c->n_views++] = v;
+    return 0;
+}
+
+int core_view_add(struct core *c, const char *name, const struct array *x, struct cells_spec *cells,
+                  struct hr_error *e)
+{
+    struct view_spec *v;
+    TRY(check_name(c, name, e));
+    TRY(spec_new(c, name, 1, NULL, &v, e));
+    v->arrays[0] = x;
+    TRY(check_array(c, v, x, e));
+    v->cells = cells;
     c->views[c->n_views++] = v;
     return 0;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "api/archive.h"
-#include "api/core.h"
+#include "api/cells.h"
 #include "api/loader.h"
 #include "api/transform.h"
 #include "base/mem.h"
@@ -171,25 +171,75 @@ static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
     return s->array->members ? wire_leaves(w, part->view, s, missing, out, e) : 0;
 }
 
+/* Tensors of all views and tables, and which of them are whose. */
+static int wire_tensors(struct wiring *w, struct hr_error *e)
+{
+    const struct samples_plan *s = w->samples;
+    for (int i = 0; i < s->n_views; i++) {
+        const struct samples_tensor *t = &s->tensors[i];
+        struct batch_tensor *out = &w->tensors[w->n_tensors];
+        w->first[i] = w->n_tensors;
+        w->n_tensors += t->view->cells ? cells_tensors(t->view->cells) : 1;
+        if (t->view->cells) {
+            TRY(cells_wire(t->view, &w->arena, out, e));
+            continue;
+        }
+        *out = (struct batch_tensor){
+            .name = t->name, .dtype = t->dtype, .ndim = t->ndim, .item = s->views[i].item};
+        memcpy(out->shape, t->shape, sizeof out->shape);
+        TRY(transform_wire(t, &w->arena, &w->transforms[i], e));
+    }
+    for (int i = 0; i < s->n_tables; i++) {
+        const struct table_spec *t = &s->tables[i];
+        w->first[s->n_views + i] = w->n_tensors;
+        w->tables[i] = (struct table){.tensor = w->n_tensors, .data = t->data};
+        struct batch_tensor *out = &w->tensors[w->n_tensors++];
+        *out = (struct batch_tensor){.name = t->name,
+                                     .dtype = t->dtype,
+                                     .ndim = t->items > 1 ? 2 : 1,
+                                     .item = hr_dtype_size(t->dtype)};
+        out->shape[1] = t->items > 1 ? t->items : 0;
+    }
+    return 0;
+}
+
+static int wire_cells(struct wiring *w, int p, struct hr_error *e)
+{
+    int view = w->samples->parts[p].view;
+    const struct cells_spec *spec = w->samples->tensors[view].view->cells;
+    struct cells_view *v = arena_alloc(&w->arena, sizeof *v);
+    if (!v)
+        return error_nomem(e, sizeof *v, "a loader's tables");
+    *v = (struct cells_view){.form = spec->form,
+                             .genes = spec->genes,
+                             .n_genes = spec->n_genes,
+                             .tensor = w->first[view]};
+    w->parts[p].cells = v;
+    return 0;
+}
+
+#define MOST_TENSORS_A_VIEW 3
+
 static int wire(struct wiring *w, const struct hr_loader_options *o, struct hr_error *e)
 {
     const struct samples_plan *s = w->samples;
+    size_t views = (size_t)s->n_views, tables = (size_t)s->n_tables;
     w->arrays = arena_array(&w->arena, (size_t)s->n_arrays, sizeof *w->arrays);
     w->parts = arena_array(&w->arena, (size_t)s->n_parts, sizeof *w->parts);
-    w->tensors = arena_array(&w->arena, (size_t)s->n_views, sizeof *w->tensors);
-    w->transforms = arena_array(&w->arena, (size_t)s->n_views, sizeof *w->transforms);
-    if (!w->arrays || !w->parts || !w->tensors || !w->transforms)
+    w->tensors = arena_array(&w->arena, MOST_TENSORS_A_VIEW * views + tables, sizeof *w->tensors);
+    w->transforms = arena_array(&w->arena, views, sizeof *w->transforms);
+    w->first = arena_array(&w->arena, views + tables, sizeof *w->first);
+    w->tables = arena_array(&w->arena, tables + 1, sizeof *w->tables);
+    if (!w->arrays || !w->parts || !w->tensors || !w->transforms || !w->first || !w->tables)
         return error_nomem(e, (uint64_t)s->n_parts * sizeof *w->parts, "a loader's tables");
     for (int i = 0; i < s->n_arrays; i++)
         w->arrays[i] = s->sources[i].array;
-    for (int i = 0; i < s->n_views; i++) {
-        const struct samples_tensor *t = &s->tensors[i];
-        w->tensors[i] = (struct batch_tensor){
-            .name = t->name, .dtype = t->dtype, .ndim = t->ndim, .item = s->views[i].item};
-        memcpy(w->tensors[i].shape, t->shape, sizeof w->tensors[i].shape);
-        TRY(transform_wire(t, &w->arena, &w->transforms[i], e));
-    }
+    TRY(wire_tensors(w, e));
     for (int p = 0; p < s->n_parts; p++) {
+        if (s->tensors[s->parts[p].view].view->cells) {
+            TRY(wire_cells(w, p, e));
+            continue;
+        }
         TRY(wire_part(w, p, o->missing, e));
         TRY(wire_pad(w, p, &w->parts[p], e));
     }
@@ -228,7 +278,7 @@ void wiring_plan_config(const struct wiring *w, const struct hr_loader_options *
     *out = (struct plan_config){.arrays = s->arrays,
                                 .n_arrays = s->n_arrays,
                                 .views = s->views,
-                                .n_views = s->n_views,
+                                .n_views = s->n_views + s->n_tables,
                                 .parts = s->parts,
                                 .n_parts = s->n_parts,
                                 .axes = s->axes,

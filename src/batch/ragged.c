@@ -81,6 +81,11 @@ int ragged_room(struct hr_batch *b, int values, uint64_t row, uint64_t n, void *
     return 0;
 }
 
+void ragged_shrink(struct hr_batch *b, int values, uint64_t row, uint64_t n)
+{
+    find(b, values)->rows[row].n = n;
+}
+
 static void rows_copy(const struct hr_batch *b, struct ragged *g, char *block, uint64_t columns)
 {
     uint64_t at = 0, vs = item(b, g, 0), cs = item(b, g, 1);

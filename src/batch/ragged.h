@@ -26,9 +26,11 @@ struct ragged {
 
 /* `ends`: where each of b->rows rows ends, from 0; NULL: not known. */
 int ragged_open(struct hr_batch *b, int values, const uint64_t *ends, struct hr_error *e);
-/* Room for the n items of a row. HR_EINTERNAL where a placed row has another length; HR_ENOMEM. */
+/* Room for the n items of a row, once a row. HR_EINTERNAL where a placed row has another length; HR_ENOMEM. */
 int ragged_room(struct hr_batch *b, int values, uint64_t row, uint64_t n, void **to_values,
                 void **to_columns, struct hr_error *e);
+/* The row came to fewer items than it got room for. */
+void ragged_shrink(struct hr_batch *b, int values, uint64_t row, uint64_t n);
 /* Rows without any are empty. Fills the offsets. HR_EINVAL where they do not fit the type. */
 int ragged_seal(struct hr_batch *b, struct hr_error *e);
 void ragged_dispose(struct hr_batch *b);

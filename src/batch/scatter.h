@@ -16,6 +16,7 @@
  * docs/internals/scatter.md. */
 #ifndef BATCH_SCATTER_H
 #define BATCH_SCATTER_H
+#include "batch/cells_view.h"
 #include "batch/convert.h"
 #include "codec/chain.h"
 #include "plan/plan.h"
@@ -31,6 +32,7 @@ struct scatter_part {
     const void *pad; /* one tensor item: what is outside the array; NULL: as `fill` */
     /* joined arrays whose members are packed or filled each in its own way: one for each of them; else NULL */
     const struct scatter_part *leaves;
+    const struct cells_view *cells; /* of rows of a sparse matrix: all there is to say; else NULL */
 };
 
 struct scatter_copy {

@@ -243,6 +243,19 @@ const uint64_t *sparse_known(const struct sparse *m, const struct sparse_rows *r
     return m->offsets + r->segment->first + (uint64_t)(r->segment - m->segments) + r->first;
 }
 
+uint64_t sparse_offset_at(const struct sparse *m, uint64_t row)
+{
+    int low = 0, high = m->n_segments; /* segments[low].first <= row < segments[high].first */
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (m->segments[middle].first <= row)
+            low = middle;
+        else
+            high = middle;
+    }
+    return row + (uint64_t)low;
+}
+
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 uint64_t sparse_pieces(const struct array *x, uint64_t from, uint64_t to)

@@ -60,6 +60,9 @@ void sparse_rows(const struct sparse *m, uint64_t chunk, struct sparse_rows *out
 /* Its indptr, n + 1 of them, where known; NULL otherwise. */
 const uint64_t *sparse_known(const struct sparse *m, const struct sparse_rows *r);
 
+/* Which of `offsets` a row of the matrix begins at. */
+uint64_t sparse_offset_at(const struct sparse *m, uint64_t row);
+
 struct sparse_piece {
     const struct array *array;
     uint64_t chunk;    /* of the array, … */

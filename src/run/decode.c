@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "run/job.h"
+#include "run/rows.h"
 
 /* ---- buffers of a job ------------------------------------------------------------------------ */
 
@@ -121,6 +121,13 @@ const char *decode_chunk_name(struct job *j, uint32_t i, char *out, size_t n)
     struct buf name;
     uint64_t rest;
     const struct array *x = job_leaf(j, i, &rest);
+    if (x->sparse) {
+        struct sparse_rows r;
+        sparse_rows(x->sparse, rest, &r);
+        const char *document = r.segment->data->document;
+        rows_name(j, i, out, n);
+        return store_url(store_of(j->driver->fixed.c.store, &document));
+    }
     struct where where = {.key = ""};
     const char *key = where.key;
     index_locate(j->driver, x, rest, &where, NULL);
@@ -156,6 +163,15 @@ static void mask_rows(struct job *j, uint32_t i)
     each_batch(j, i, count_masked);
 }
 
+static int fill_rows(struct job *j, struct worker *w, uint32_t i)
+{
+    if (rows_matrix(j, i))
+        return rows_empty(j, w, i, NULL);
+    TRY(decode_collect(j, w, i, NULL));
+    scatter_fill(&w->scatter);
+    return 0;
+}
+
 void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_error *why)
 {
     struct driver *d = j->driver;
@@ -166,8 +182,7 @@ void decode_failed(struct job *j, struct worker *w, uint32_t i, const struct hr_
     s->held = (struct held){.kind = HELD_FAILED};
     const char *url = decode_chunk_name(j, i, name, sizeof name);
     error_context(&e, why->code, "chunk %s of %s", name, url);
-    if (can_be_masked(d, why->code) && decode_collect(j, w, i, NULL) == 0) {
-        scatter_fill(&w->scatter);
+    if (can_be_masked(d, why->code) && fill_rows(j, w, i) == 0) {
         mask_rows(j, i);
         s->masked = 1;
         pthread_mutex_lock(&d->synced.mutex);
@@ -324,9 +339,11 @@ void decode_held(struct job *j, struct worker *w, uint32_t i)
         j->states[i].missing = 0; /* counted when it was read */
         return;
     }
-    int rc = h.kind == HELD_ITEMS ? decode_collect(j, w, i, &e)
-                                  : error_set(&e, HR_EDATA, "could not be had earlier");
-    if (rc >= 0)
+    bool rows = rows_matrix(j, i) != NULL;
+    int rc = h.kind != HELD_ITEMS ? error_set(&e, HR_EDATA, "could not be had earlier")
+             : rows               ? rows_scatter(j, w, i, h.memory, &e)
+                                  : decode_collect(j, w, i, &e);
+    if (rc >= 0 && !rows)
         rc = decode_items(j, w, h.memory, &e);
     if (rc < 0)
         decode_failed(j, w, i, &e);

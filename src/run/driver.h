@@ -20,6 +20,10 @@
 #include "run/workers.h"
 #include "store/store.h"
 
+struct table { /* rows out of memory, by sample id */
+    int tensor;
+    const char *data;
+};
 struct driver_config {
     struct plan *plan; /* a reference is taken of plan, store, layout and workers */
     struct store *store;
@@ -27,6 +31,8 @@ struct driver_config {
     struct workers *workers;
     const struct array *const *arrays; /* one per array of the plan; copied */
     const struct scatter_part *parts;  /* one per part of the plan; copied */
+    const struct table *tables; /* what batches take from memory as they open; not copied */
+    int n_tables;
     struct engine_config engine; /* workers, fetches and remote are the driver's choice where 0 */
     struct pool *pool;    /* of a driver that this one succeeds (driver_pool); NULL: its own */
     uint64_t index_bytes; /* bound of the cache of shard indexes; part of engine.tables */

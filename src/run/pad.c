@@ -3,6 +3,8 @@
 #include "batch/transform.h"
 #include "run/job.h"
 
+#include <string.h>
+
 /* n items; `to` of the row. Where the transform differs from place to place, so does the fill value. */
 static void run_fill(const struct scatter_part *s, const void *item, char *row, uint64_t to,
                      uint64_t stride, uint64_t n)
@@ -56,5 +58,16 @@ void pad_batch(struct driver *d, struct hr_batch *b)
                             batch_row(b, g->parts[p].view, (uint64_t)row));
             }
         }
+    }
+}
+
+void table_batch(struct driver *d, struct hr_batch *b)
+{
+    for (int i = 0; i < d->fixed.c.n_tables; i++) {
+        const struct table *t = &d->fixed.c.tables[i];
+        uint64_t bytes = b->layout->tensors[t->tensor].row_bytes;
+        char *to = batch_data(b, t->tensor);
+        for (int64_t r = 0; r < b->rows; r++)
+            memcpy(to + (uint64_t)r * bytes, t->data + (uint64_t)b->ids[r] * bytes, bytes);
     }
 }

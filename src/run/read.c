@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "run/job.h"
+#include "run/rows.h"
 
 #define JOIN_GAP    (64u << 10)
 #define IOV_AT_ONCE 64
@@ -442,7 +442,7 @@ void read_ahead_run(struct task *t, struct worker *w)
         struct where where;
         uint64_t size;
         int fd;
-        if (index_locate(d, x, j->chunks[i].chunk, &where, NULL) < 0 ||
+        if (x->sparse || index_locate(d, x, j->chunks[i].chunk, &where, NULL) < 0 ||
             (where.kind != WHERE_OBJECT && where.kind != WHERE_RANGE) ||
             store_open_file(d->fixed.c.store, where.key, &fd, &size, NULL) != STORE_OK)
             continue;
@@ -465,7 +465,7 @@ static int read_chunks(struct job *j, struct worker *w)
             sharded = true;
             continue;
         }
-        int rc = read_object(j, w, i, &e);
+        int rc = rows_matrix(j, i) ? rows_read(j, w, i, &e) : read_object(j, w, i, &e);
         if (rc > 0)
             return rc;
         if (rc < 0)

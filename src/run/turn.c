@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "batch/ragged.h"
 #include "run/first.h"
 #include "run/hook.h"
+#include "run/rows.h"
 
 #define COLD_NS          5u /* a byte, and more: the page cache does not have it */
 #define COLD_JOBS        64
@@ -409,6 +411,8 @@ static int open_batch(struct driver *d, const struct action *a, struct hr_error 
         return error_nomem(e, sizeof *f, "a batch");
     int rc =
         batch_new(d->fixed.c.layout, d->fixed.pool, &d->owner, a->rows, a->ids, a->valid, &b, e);
+    if (rc >= 0 && (rc = rows_open(d, b, e)) < 0)
+        batch_dispose(b);
     if (rc < 0) {
         mem_free(f);
         return rc;
@@ -418,6 +422,7 @@ static int open_batch(struct driver *d, const struct action *a, struct hr_error 
     b->step = (int64_t)a->step;
     place_batch(d, b);
     pad_batch(d, b);
+    table_batch(d, b);
     *f = (struct finished){.batch = b, .slot = a->slot, .start = d->turn.start};
     d->turn.nodes[a->slot] = f;
     d->turn.slots->batches[a->slot] = b;
@@ -441,7 +446,7 @@ static void finish_batch(struct driver *d, const struct action *a)
     struct finished *f = d->turn.nodes[a->slot], *hooked = NULL;
     d->turn.nodes[a->slot] = NULL;
     d->turn.slots->batches[a->slot] = NULL;
-    f->failed = a->failed;
+    f->failed = a->failed || ragged_seal(f->batch, &f->error) < 0;
     if (a->step + 1 == plan_facts(d->fixed.c.plan)->steps)
         warn_at_end_of_epoch(d);
     if (f->failed && !f->error.code)

@@ -80,6 +80,7 @@ static bool worker_init(struct worker *w, struct workers *p, unsigned number)
 {
     *w = (struct worker){.pool = p, .number = number, .codec = codec_context_new()};
     scatter_init(&w->scatter);
+    cells_scratch_init(&w->cells);
     return w->codec != NULL;
 }
 
@@ -87,6 +88,7 @@ static void worker_dispose(struct worker *w)
 {
     codec_context_free(w->codec);
     scatter_dispose(&w->scatter);
+    cells_scratch_dispose(&w->cells);
     mem_free(w->spans);
     mem_free(w->joined);
 }

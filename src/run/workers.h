@@ -21,6 +21,7 @@ struct worker {
     unsigned number;
     struct codec_context *codec;
     struct scatter scatter;
+    struct cells_scratch cells;
     struct span *spans; /* run/read.c: places of inner chunks … */
     size_t cap_spans;
     char *joined; /* … and WORKER_JOINED bytes for several of them in one read */

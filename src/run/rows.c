@@ -1,0 +1,269 @@
+/* Row chunks: where their items are, the record they become, and from there each row to its batch. See rows.h. */
+#include "run/rows.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/keyed.h"
+#include "base/mem.h"
+#include "batch/ragged.h"
+
+void rows_name(const struct job *j, uint32_t i, char *out, size_t n)
+{
+    const struct array *x = j->driver->fixed.c.arrays[j->chunks[i].array];
+    const uint64_t *edges = x->sparse->edges + j->chunks[i].chunk;
+    snprintf(out, n, "rows %" PRIu64 " … %" PRIu64 " of %s", edges[0], edges[1] - 1, x->path);
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+static uint64_t record_bytes(const struct sparse_rows *r, uint64_t items, uint64_t *values,
+                             uint64_t *columns)
+{
+    const struct sparse_segment *s = r->segment;
+    return sparse_record_bytes(r->n, items, s->data->type.item_size, s->indices->type.item_size,
+                               values, columns);
+}
+
+/* A record larger than the engine has set aside is paid for as if it were stored. */
+uint64_t rows_stored(const struct job *j, uint32_t i, const uint64_t *offsets)
+{
+    const struct driver *d = j->driver;
+    struct sparse_rows r;
+    uint64_t values, columns;
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    uint64_t from = offsets[0], to = offsets[r.n];
+    uint64_t record = record_bytes(&r, to - from, &values, &columns),
+             usual = d->fixed.config->arrays[j->chunks[i].array].decoded;
+    return sparse_bound(r.segment->data, from, to) + sparse_bound(r.segment->indices, from, to) +
+           (record > usual ? record - usual : 0);
+}
+
+static void *record_room(struct job *j, uint32_t i, uint64_t bytes)
+{
+    struct pool *pool = j->driver->fixed.pool;
+    struct held *h = &j->states[i].held;
+    if (j->chunks[i].hold != ENGINE_NO_HOLD) {
+        *h = (struct held){.kind = HELD_ITEMS, .memory = pool_get(pool, bytes), .bytes = bytes};
+        h->bytes = h->memory ? bytes : 0;
+        return h->memory;
+    }
+    void *usual = job_decoded(j);
+    if (!usual || bytes <= j->decoded_bytes)
+        return usual;
+    pool_put(pool, j->decoded, j->decoded_bytes);
+    j->decoded = pool_get(pool, bytes);
+    j->decoded_bytes = j->decoded ? bytes : 0;
+    return j->decoded;
+}
+
+struct sparse_record *rows_record(struct job *j, uint32_t i, const uint64_t *offsets,
+                                  struct hr_error *e)
+{
+    struct sparse_rows r;
+    uint64_t values, columns;
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    uint64_t items = offsets[r.n] - offsets[0],
+             bytes = record_bytes(&r, items, &values, &columns);
+    struct sparse_record *out = record_room(j, i, bytes);
+    if (!out) {
+        error_nomem(e, bytes, "rows of a sparse matrix");
+        return NULL;
+    }
+    *out = (struct sparse_record){.first = r.first,
+                                  .n = r.n,
+                                  .items = items,
+                                  .segment = r.segment,
+                                  .values = values,
+                                  .columns = columns};
+    for (uint64_t k = 0; k <= r.n; k++)
+        out->offsets[k] = offsets[k] - offsets[0];
+    return out;
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static void fill_items(const struct array *x, char *to, uint64_t n)
+{
+    uint64_t size = x->type.item_size;
+    for (uint64_t k = 0; k < n; k++)
+        memcpy(to + k * size, x->fill, size);
+}
+
+static int wrong_size(const struct sparse_piece *p, uint64_t n, uint64_t expected,
+                      struct hr_error *e)
+{
+    return error_set(e, HR_EDATA,
+                     "chunk %" PRIu64 " of %s: %" PRIu64 " bytes, expected %" PRIu64
+                     "; the object is damaged, or the metadata is stale",
+                     p->chunk, p->array->path, n, expected);
+}
+
+/* Of a chunk of which only some items are wanted. */
+static int decode_some(struct job *j, struct worker *w, const struct sparse_piece *p,
+                       const void *data, uint64_t n, char *to, struct hr_error *e)
+{
+    const struct codec_chain *chain = p->array->chain;
+    struct pool *pool = j->driver->fixed.pool;
+    uint64_t bytes = codec_chain_decoded_size(chain), size = p->array->type.item_size;
+    char *scratch = pool_get(pool, bytes);
+    if (!scratch)
+        return error_nomem(e, bytes, "a decoded chunk");
+    struct codec_run run = {p->first * size, p->n * size, to};
+    int rc = codec_chain_scatter(chain, w->codec, data, n, &run, 1, scratch, false, e);
+    pool_put(pool, scratch, bytes);
+    return rc;
+}
+
+int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, const void *data,
+               uint64_t n, char *to, struct hr_error *e)
+{
+    uint64_t size = p->array->type.item_size;
+    const struct codec_chain *chain = p->array->chain;
+    int rc = 0;
+    to += p->to * size;
+    j->counts.decoded_bytes += p->part ? p->n * size : codec_chain_decoded_size(chain);
+    if (!data) {
+        fill_items(p->array, to, p->n);
+    } else if (p->part) {
+        if (n != p->n * size)
+            return wrong_size(p, n, p->n * size, e);
+        if ((const char *)data != to)
+            memcpy(to, data, n);
+    } else if (!w->codec) {
+        return error_nomem(e, 0, "a decoder");
+    } else if (p->n * size == codec_chain_decoded_size(chain)) {
+        rc = codec_chain_decode(chain, w->codec, data, n, to, e);
+    } else {
+        rc = decode_some(j, w, p, data, n, to, e);
+    }
+    return rc < 0 ? error_context(e, rc, "chunk %" PRIu64 " of %s", p->chunk, p->array->path) : 0;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static char *tensor_row(const struct hr_batch *b, int tensor, uint64_t row)
+{
+    return (char *)batch_data(b, tensor) + row * b->layout->tensors[tensor].row_bytes;
+}
+
+static int emit_csr(const struct cells_view *v, const struct cells_row *r,
+                    const struct cells_genes *genes, struct cells_scratch *s, struct hr_batch *b,
+                    uint64_t row, struct hr_error *e)
+{
+    void *values, *columns;
+    uint64_t n;
+    TRY(ragged_room(b, v->tensor, row, r->n, &values, &columns, e));
+    TRY(cells_csr(&v->form, genes, r, s, values, columns, &n, e));
+    if (n != r->n)
+        ragged_shrink(b, v->tensor, row, n);
+    return 0;
+}
+
+static int emit(const struct cells_view *v, const struct cells_row *r,
+                const struct cells_genes *genes, struct cells_scratch *s, struct hr_batch *b,
+                uint64_t row, bool stream, struct hr_error *e)
+{
+    int t = v->tensor;
+    switch (v->form.kind) {
+    case CELLS_CSR:
+        return emit_csr(v, r, genes, s, b, row, e);
+    case CELLS_DENSE:
+        return cells_dense(&v->form, genes, r, s, tensor_row(b, t, row), stream, e);
+    case CELLS_PADDED:
+        return cells_padded(&v->form, genes, r, s, tensor_row(b, t, row), tensor_row(b, t + 1, row),
+                            (uint8_t *)tensor_row(b, t + 2, row), e);
+    case CELLS_RANKED:
+        return cells_ranked(&v->form, genes, r, s, tensor_row(b, t, row),
+                            (uint8_t *)tensor_row(b, t + 1, row), e);
+    }
+    return error_set(e, HR_EINTERNAL, "a view of cells of no form");
+}
+
+/* What a cell's random genes are drawn by. */
+static uint64_t row_key(const struct driver *d, const struct hr_batch *b, int64_t id)
+{
+    uint64_t key = keyed_mix(plan_facts(d->fixed.c.plan)->seed, (uint64_t)b->epoch);
+    return keyed_word(key, (uint64_t)id);
+}
+
+static const struct cells_view *view_of(const struct job *j, const struct engine_piece *p)
+{
+    return j->driver->fixed.c.parts[p->part].cells;
+}
+
+int rows_scatter(struct job *j, struct worker *w, uint32_t i, const struct sparse_record *r,
+                 struct hr_error *e)
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    const struct sparse_segment *s = r->segment;
+    const char *values = (const char *)r + r->values, *columns = (const char *)r + r->columns;
+    uint64_t value = s->data->type.item_size, column = s->indices->type.item_size;
+    for (uint32_t p = 0; p < c->n_pieces; p++) {
+        const struct engine_piece *piece = &c->pieces[p];
+        const struct cells_view *v = view_of(j, piece);
+        struct hr_batch *b = j->slots[piece->slot];
+        uint64_t row = (uint64_t)piece->place - s->first - r->first, at = r->offsets[row];
+        struct cells_row cell = {.values = values + at * value,
+                                 .columns = columns + at * column,
+                                 .n = r->offsets[row + 1] - at,
+                                 .value = s->data->type.kind,
+                                 .column = s->indices->type.kind,
+                                 .key = row_key(j->driver, b, piece->place)};
+        int rc = emit(v, &cell, &v->genes[s->set], &w->cells, b, piece->row,
+                      j->driver->fixed.stream, e);
+        if (rc < 0)
+            return error_context(e, rc, "row %" PRId64, piece->place);
+    }
+    return 0;
+}
+
+/* Where each row of the batch ends, if that is known; in memory that the caller frees. */
+static uint64_t *row_ends(const struct sparse *m, const struct hr_batch *b)
+{
+    uint64_t at = 0;
+    uint64_t *ends = m->offsets ? mem_array((size_t)b->rows + 1, sizeof *ends) : NULL;
+    for (int64_t r = 0; ends && r < b->rows; r++) {
+        const uint64_t *own = m->offsets + sparse_offset_at(m, (uint64_t)b->ids[r]);
+        at += own[1] - own[0];
+        ends[r] = at;
+    }
+    return ends;
+}
+
+int rows_open(struct driver *d, struct hr_batch *b, struct hr_error *e)
+{
+    const struct plan_config *g = d->fixed.config;
+    for (int p = 0; p < g->n_parts; p++) {
+        const struct cells_view *v = d->fixed.c.parts[p].cells;
+        if (!v || v->form.kind != CELLS_CSR)
+            continue;
+        uint64_t *ends = row_ends(d->fixed.c.arrays[g->parts[p].array]->sparse, b);
+        int rc = ragged_open(b, v->tensor, ends, e);
+        mem_free(ends);
+        TRY(rc);
+    }
+    return 0;
+}
+
+int rows_empty(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    struct sparse_rows r;
+    sparse_rows(rows_matrix(j, i), c->chunk, &r);
+    for (uint32_t p = 0; p < c->n_pieces; p++) {
+        const struct engine_piece *piece = &c->pieces[p];
+        const struct cells_view *v = view_of(j, piece);
+        struct cells_row none = {.values = "",
+                                 .columns = "",
+                                 .value = r.segment->data->type.kind,
+                                 .column = r.segment->indices->type.kind};
+        if (v->form.kind == CELLS_CSR)
+            ragged_shrink(j->slots[piece->slot], v->tensor, piece->row, 0);
+        else
+            TRY(emit(v, &none, &v->genes[r.segment->set], &w->cells, j->slots[piece->slot],
+                     piece->row, false, e));
+    }
+    return 0;
+}

@@ -1,0 +1,40 @@
+/* Private to the room: row chunks of sparse matrices, from stored bytes to rows of batches.
+ *
+ *     indptr ─► which items ─► pieces of data and indices ─► a record of rows ─► each wanted row, in its form
+ *
+ * A record has the rows of one row chunk decoded, with their offsets (format/sparse.h). It lies in the job's scratch, or in
+ * memory of its own when it is to be held. */
+#ifndef RUN_ROWS_H
+#define RUN_ROWS_H
+#include "format/sparse.h"
+#include "run/job.h"
+
+/* The matrix that chunk i of a job is of, or NULL. */
+static inline const struct sparse *rows_matrix(const struct job *j, uint32_t i)
+{
+    return j->driver->fixed.c.arrays[j->chunks[i].array]->sparse;
+}
+/* Local and blocking stores: read, decode, scatter. 1: the ticket is too small. */
+int rows_read(struct job *j, struct worker *w, uint32_t i, struct hr_error *e);
+/* What is wanted of a record goes to its batches. */
+int rows_scatter(struct job *j, struct worker *w, uint32_t i, const struct sparse_record *r,
+                 struct hr_error *e);
+/* The wanted rows become empty ones. */
+int rows_empty(struct job *j, struct worker *w, uint32_t i, struct hr_error *e);
+/* "rows 640 … 1279 of X" */
+void rows_name(const struct job *j, uint32_t i, char *out, size_t n);
+
+/* A batch that opens: room for the rows that differ in length; when all of it is there, bring them into order. */
+int rows_open(struct driver *d, struct hr_batch *b, struct hr_error *e);
+
+/* A record for items [from, to) of the segment, in memory of the job or to be held; its offsets are set, NULL: no memory. */
+struct sparse_record *rows_record(struct job *j, uint32_t i, const uint64_t *offsets,
+                                  struct hr_error *e);
+/* Stored bytes that the ticket has to cover for these rows. */
+uint64_t rows_stored(const struct job *j, uint32_t i, const uint64_t *offsets);
+/* A piece as it was stored (data NULL: there is none, it is made of fill values) into items at `to`, its array's first
+ * wanted one. */
+int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, const void *data,
+               uint64_t n, char *to, struct hr_error *e);
+
+#endif

@@ -1,0 +1,127 @@
+/* Row chunks from stores that block: a worker reads the pieces one by one, each into place or to be decoded there. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "run/rows.h"
+
+struct piece_sink { /* of one read: into place, or into the job's buffer for stored bytes */
+    struct job *job;
+    char *to;
+    uint64_t most, size;
+};
+
+static void *piece_room(void *arg, uint64_t size)
+{
+    struct piece_sink *s = arg;
+    s->size = size;
+    if (s->to)
+        return size <= s->most ? s->to : NULL;
+    return size <= s->most ? job_compressed(s->job, s->most) : NULL;
+}
+
+/* One piece into items at `to`. */
+static int piece_read(struct job *j, struct worker *w, const struct sparse_piece *p, char *to,
+                      struct hr_error *e)
+{
+    const struct array *x = p->array;
+    uint64_t size = x->type.item_size;
+    struct where where;
+    struct store_result r = {0};
+    TRY(index_locate_now(j, w, x, p->chunk, &where, e));
+    if (where.kind == WHERE_MISSING)
+        return rows_piece(j, w, p, NULL, 0, to, e);
+    struct store_range range = {(int64_t)where.offset, where.length};
+    struct piece_sink s = {.job = j, .most = 2 * codec_chain_bound(x->chain) + (32u << 10)};
+    if (p->part) {
+        range = (struct store_range){(int64_t)(where.offset + p->first * size), p->n * size};
+        s.to = to + p->to * size;
+        s.most = p->n * size;
+    }
+    struct store_sink sink = {piece_room, &s};
+    uint64_t start = clock_ns();
+    int rc = store_read(j->driver->fixed.c.store, where.key, range, &sink, &r);
+    j->counts.read_ns += clock_ns() - start;
+    if (rc < 0 && s.size > s.most)
+        return error_set(e, HR_EDATA,
+                         "%s: %" PRIu64 " stored bytes for a chunk of %" PRIu64
+                         " decoded ones; the object is damaged, or the metadata is stale",
+                         where.key, s.size, codec_chain_decoded_size(x->chain));
+    if (rc < 0) {
+        if (e)
+            *e = r.error;
+        return rc;
+    }
+    j->counts.read_bytes += r.size;
+    if (rc == STORE_MISSING) {
+        TRY(store_expect(j->driver->fixed.c.store, x->document, e));
+        return rows_piece(j, w, p, NULL, 0, to, e);
+    }
+    return rows_piece(j, w, p, s.to ? s.to : j->compressed, r.size, to, e);
+}
+
+static int items_read(struct job *j, struct worker *w, const struct array *x, uint64_t from,
+                      uint64_t to, char *items, struct hr_error *e)
+{
+    uint64_t n = sparse_pieces(x, from, to);
+    for (uint64_t k = 0; k < n; k++) {
+        struct sparse_piece p = sparse_piece(x, from, to, k);
+        TRY(piece_read(j, w, &p, items, e));
+    }
+    return 0;
+}
+
+/* indptr of the rows, in memory that the caller frees. */
+static int offsets_read(struct job *j, struct worker *w, const struct sparse_rows *r,
+                        uint64_t **out, struct hr_error *e)
+{
+    const struct array *x = r->segment->indptr;
+    char *stored = mem_alloc((r->n + 1) * x->type.item_size);
+    uint64_t *offsets = mem_alloc((r->n + 1) * sizeof *offsets);
+    int rc = stored && offsets ? 0 : error_nomem(e, (r->n + 1) * 8, "offsets of rows");
+    if (!rc)
+        rc = items_read(j, w, x, r->first, r->first + r->n + 1, stored, e);
+    if (!rc)
+        rc = sparse_offsets(x, stored, r->n + 1, r->first, r->segment->items, offsets, e);
+    mem_free(stored);
+    if (rc < 0) {
+        mem_free(offsets);
+        return rc;
+    }
+    *out = offsets;
+    return 0;
+}
+
+static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64_t *offsets,
+                       struct hr_error *e)
+{
+    uint64_t stored = rows_stored(j, i, offsets);
+    if (stored > j->chunks[i].stored) {
+        j->larger_index = i;
+        j->larger_bytes = stored;
+        return 1;
+    }
+    struct sparse_record *r = rows_record(j, i, offsets, e);
+    if (!r)
+        return HR_ENOMEM;
+    uint64_t from = offsets[0], to = offsets[r->n];
+    TRY(items_read(j, w, r->segment->indices, from, to, (char *)r + r->columns, e));
+    TRY(items_read(j, w, r->segment->data, from, to, (char *)r + r->values, e));
+    return rows_scatter(j, w, i, r, e);
+}
+
+int rows_read(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
+{
+    const struct sparse *m = rows_matrix(j, i);
+    struct sparse_rows r;
+    uint64_t *own = NULL;
+    sparse_rows(m, j->chunks[i].chunk, &r);
+    const uint64_t *offsets = sparse_known(m, &r);
+    if (!offsets) {
+        TRY(offsets_read(j, w, &r, &own, e));
+        offsets = own;
+    }
+    int rc = record_read(j, w, i, offsets, e);
+    mem_free(own);
+    return rc;
+}
