@@ -309,6 +309,8 @@ static PyObject *samples_reduce(PyObject *self, PyObject *unused)
 
 static PyMethodDef samples_methods[] = {
     {"view", samples_view, METH_VARARGS, "view(name, arrays, stack, constant=False)"},
+    {"cells", ext_samples_cells, METH_VARARGS, "cells(view, parts, sets, options)"},
+    {"table", ext_samples_table, METH_VARARGS, "table(name, dtype, data, n, items)"},
     {"steps", samples_steps, METH_VARARGS, "steps(view, dim, first, last, step=1)"},
     {"window", samples_window, METH_VARARGS, "window(view, dim, n)"},
     {"lag", samples_lag, METH_VARARGS, "lag(view, dim, duration)"},

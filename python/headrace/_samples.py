@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from headrace._splits import Splits
 
 
+class Added:
+    """What adds a view of its own kind to samples: rows of a sparse matrix, a table."""
+
+    def add(self, handle: Any, name: str) -> None:
+        raise NotImplementedError
+
+
 def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samples:
     if not views:
         refuse("views", views, 'say what a sample takes, such as x=hr.view("t2m")')
@@ -28,6 +35,9 @@ def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samp
     for name, view in views.items():
         if isinstance(view, str):
             view = View((view,), None, {}, {}, None, True)
+        if isinstance(view, Added):
+            view.add(handle, text("the name of a view", name))
+            continue
         if not isinstance(view, View):
             refuse_type(name, view, "a view made by hr.view(…), or the name of an array, is expected")
         _add_view(handle, text("the name of a view", name), view, archive, axes)

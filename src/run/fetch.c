@@ -15,43 +15,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "run/job.h"
+#include "run/fetch.h"
 
 #define JOIN_GAP    (1u << 20)
 #define REFUSED_MAX 5u
-
-struct place {
-    uint32_t index, array; /* in the job; of the plan */
-    bool located; /* or known to be missing or failed: then `length` is 0 and it has no request */
-    bool whole;   /* an object, of unknown size */
-    bool failed;  /* its index could not be had */
-    bool absurd;  /* `length` is that of no chunk: its request fails without being made */
-    uint64_t shard, offset, length;
-    struct hr_error *why; /* `failed`; NULL where there was no memory for it: then shared.error */
-};
-struct request {
-    struct job *job;
-    uint64_t ticket;   /* of the store; under index.mutex */
-    uint32_t first, n; /* places */
-    uint64_t bytes;    /* 0: whole object */
-    void *buffer;
-    uint64_t buffer_bytes;
-    struct store_result result;
-    struct hr_error refusal; /* of the size that was met; in place of the store's error */
-    uint32_t refused;        /* how often; under index.mutex */
-};
-struct fetch {
-    uint32_t pending; /* atomic: requests not yet answered, and the one who starts them */
-    uint32_t n_requests, n_places;
-    uint64_t room, spent; /* stored bytes that the ticket covers; that are asked for */
-    struct {              /* under index.mutex */
-        uint32_t waiting; /* places that wait for an index, and the one who asks */
-        bool cancelled, larger;
-        struct hr_error error; /* of an index */
-    } shared;
-    struct request *requests;
-    struct place places[];
-};
 
 struct waiter {
     struct waiter *next;
@@ -71,11 +38,6 @@ struct index_fetch { /* one index under way */
     struct store_result result;
     struct waiter *waiters;
 };
-
-static const struct array *array_of(const struct job *j, const struct place *p)
-{
-    return j->driver->fixed.c.arrays[p->array];
-}
 
 static void lock(struct driver *d)
 {
@@ -112,23 +74,31 @@ static const struct hr_error *why_lost(const struct fetch *f, const struct place
 
 static void settle_request(struct job *j, struct request *r)
 {
-    const struct place *places = j->fetch->places + r->first;
-    if (r->result.rc == STORE_MISSING && r->bytes)
+    struct place *places = j->fetch->places + r->first;
+    if (r->result.rc == STORE_MISSING && r->bytes && (!places->rows || places->of->shard))
         r->result.rc =
             error_set(&r->result.error, HR_EDATA, "the shard is gone since its index was read");
     if (r->result.rc == STORE_OK)
         j->counts.read_bytes += r->result.size;
     for (uint32_t i = 0; i < r->n; i++) {
-        struct chunk_state *s = &j->states[places[i].index];
+        struct place *p = &places[i];
+        struct chunk_state *s = &j->states[p->index];
         if (r->result.rc < 0) {
-            fail_place(j, &places[i], &r->result.error);
+            fail_place(j, p, &r->result.error);
             continue;
         }
-        s->fetched = r->result.rc == STORE_MISSING ? FETCHED_MISSING : FETCHED_BYTES;
-        s->data = (const char *)r->buffer + (places[i].offset - places[0].offset);
-        s->size = r->bytes ? places[i].length : r->result.size;
+        p->missing = r->result.rc == STORE_MISSING;
+        p->data = (const char *)r->buffer + (p->offset - places[0].offset);
+        p->size = r->bytes ? p->length : r->result.size;
+        if (p->rows)
+            continue;
+        s->fetched = p->missing ? FETCHED_MISSING : FETCHED_BYTES;
+        s->data = p->data;
+        s->size = p->size;
     }
 }
+
+static void offsets_arrived(struct task *t, struct worker *w);
 
 /* One answer less to wait for; the last one reports. */
 static void one_less(struct job *j)
@@ -138,20 +108,32 @@ static void one_less(struct job *j)
         return;
     for (uint32_t i = 0; i < f->n_requests; i++)
         settle_request(j, &f->requests[i]);
+    if (f->offsets && !f->shared.larger) {
+        j->task.run = offsets_arrived;
+        workers_push(j->driver->fixed.c.workers, &j->task, true);
+        return;
+    }
     driver_news(j, f->shared.larger ? MESSAGE_LARGER : MESSAGE_FETCHED, false);
+}
+
+static void buffers_free(struct job *j, struct fetch *f)
+{
+    for (uint32_t i = 0; i < f->n_requests; i++) {
+        pool_put(j->driver->fixed.pool, f->requests[i].buffer, f->requests[i].buffer_bytes);
+        f->requests[i].buffer = NULL;
+    }
 }
 
 void fetch_free(struct job *j)
 {
-    struct fetch *f = j->fetch;
-    if (!f)
-        return;
-    for (uint32_t i = 0; i < f->n_requests; i++)
-        pool_put(j->driver->fixed.pool, f->requests[i].buffer, f->requests[i].buffer_bytes);
-    for (uint32_t i = 0; i < f->n_places; i++)
-        mem_free(f->places[i].why);
-    mem_free(f->requests);
-    mem_free(f);
+    for (struct fetch *f = j->fetch, *before; f; f = before) {
+        before = f->before;
+        buffers_free(j, f);
+        for (uint32_t i = 0; i < f->n_places; i++)
+            mem_free(f->places[i].why);
+        mem_free(f->requests);
+        mem_free(f);
+    }
     j->fetch = NULL;
 }
 
@@ -166,24 +148,35 @@ static uint64_t round_size(uint64_t size, uint64_t most)
     return round < most ? round : most;
 }
 
+static int check_size(const struct job *j, const struct place *p, uint64_t size, struct hr_error *e)
+{
+    return p->rows ? rows_check_size(&p->piece, size, e) : decode_check_size(j, p->index, size, e);
+}
+
+/* What the ticket has to cover of the place's chunk, now that the place is known to take so much. */
+static uint64_t more_stored(const struct job *j, const struct place *p, uint64_t size)
+{
+    return p->rows ? j->chunks[p->index].stored + (size - p->covered) : size;
+}
+
 static void *request_room(void *arg, uint64_t size)
 {
     struct request *r = arg;
     struct job *j = r->job;
     struct driver *d = j->driver;
-    uint32_t index = j->fetch->places[r->first].index;
-    if (!r->bytes && decode_check_size(j, index, size, &r->refusal) < 0)
+    const struct place *p = &j->fetch->places[r->first];
+    if (!r->bytes && check_size(j, p, size, &r->refusal) < 0)
         return NULL;
-    if (size > (r->bytes ? r->bytes : j->chunks[index].stored)) {
+    if (size > (r->bytes ? r->bytes : p->covered)) {
         lock(d);
         j->fetch->shared.larger = true;
-        j->larger_index = index;
-        j->larger_bytes = size;
+        j->larger_index = p->index;
+        j->larger_bytes = more_stored(j, p, size);
         unlock(d);
         return NULL;
     }
     pool_put(d->fixed.pool, r->buffer, r->buffer_bytes);
-    r->buffer_bytes = r->bytes ? size : round_size(size, j->chunks[index].stored);
+    r->buffer_bytes = r->bytes ? size : round_size(size, p->covered);
     r->buffer = pool_get(d->fixed.pool, r->buffer_bytes);
     return r->buffer;
 }
@@ -233,9 +226,9 @@ static void start_request(struct job *j, struct request *r)
     struct where where;
     uint64_t ticket = 0;
     uint32_t refused = r->refused;
-    int rc = p->absurd ? decode_check_size(j, p->index, p->length, &r->result.error) : 0;
+    int rc = p->absurd ? check_size(j, p, p->length, &r->result.error) : 0;
     if (rc >= 0)
-        rc = index_locate(d, array_of(j, p), j->chunks[p->index].chunk, &where, &r->result.error);
+        rc = index_locate(d, p->of, p->chunk, &where, &r->result.error);
     if (rc >= 0)
         rc = store_start(d->fixed.c.store, where.key, range, &sink, request_done, r, &ticket,
                          &r->result.error);
@@ -260,8 +253,8 @@ static int by_place(const void *a, const void *b)
         return x->located ? -1 : 1;
     if (x->whole != y->whole)
         return x->whole ? -1 : 1;
-    if (x->array != y->array)
-        return x->array < y->array ? -1 : 1;
+    if (x->of != y->of)
+        return x->of < y->of ? -1 : 1;
     if (x->shard != y->shard)
         return x->shard < y->shard ? -1 : 1;
     return (x->offset > y->offset) - (x->offset < y->offset);
@@ -279,7 +272,7 @@ static uint32_t join(struct job *j, uint32_t at, uint64_t *bytes)
         return 1;
     for (; at + n < f->n_places; n++) {
         const struct place *p = first + n;
-        if (!p->located || p->whole || p->absurd || p->array != first->array ||
+        if (!p->located || p->whole || p->absurd || p->of != first->of ||
             p->shard != first->shard || p->offset < end)
             break;
         uint64_t gap = p->offset - end, total = p->offset + p->length - first->offset;
@@ -299,15 +292,14 @@ static bool exceeds_ticket(struct job *j)
     struct fetch *f = j->fetch;
     for (uint32_t i = 0; i < f->n_places; i++) {
         const struct place *p = &f->places[i];
-        uint64_t covered = j->chunks[p->index].stored;
         if (p->absurd)
             continue;
-        if (p->located && !p->whole && p->length > covered) {
+        if (p->located && !p->whole && p->length > p->covered) {
             j->larger_index = p->index;
-            j->larger_bytes = p->length;
+            j->larger_bytes = more_stored(j, p, p->length);
             return true;
         }
-        f->spent += p->located && !p->whole ? p->length : covered;
+        f->spent += p->located && !p->whole ? p->length : p->covered;
     }
     return false;
 }
@@ -471,6 +463,11 @@ static int ask_index(struct job *j, uint32_t place, const struct array *x,
 
 /* ---- locating -------------------------------------------------------------------------------- */
 
+static bool settled(const struct place *p)
+{
+    return p->located || p->failed || p->missing;
+}
+
 static void locate(struct job *j, uint32_t at)
 {
     struct fetch *f = j->fetch;
@@ -478,9 +475,9 @@ static void locate(struct job *j, uint32_t at)
     struct chunk_state *s = &j->states[p->index];
     struct hr_error e = {0};
     struct where where;
-    int rc = index_locate(j->driver, array_of(j, p), j->chunks[p->index].chunk, &where, &e);
+    int rc = index_locate(j->driver, p->of, p->chunk, &where, &e);
     if (rc >= 0 && where.kind == WHERE_INDEX && !p->failed)
-        rc = ask_index(j, at, array_of(j, p), &where, &e);
+        rc = ask_index(j, at, p->of, &where, &e);
     if (rc < 0) {
         lock(j->driver);
         lose_index(f, p, &e);
@@ -489,6 +486,8 @@ static void locate(struct job *j, uint32_t at)
     if (p->failed)
         fail_place(j, p, why_lost(f, p));
     else if (where.kind == WHERE_MISSING)
+        p->missing = true;
+    if (p->missing && !p->rows)
         s->fetched = FETCHED_MISSING;
     if (p->failed || where.kind == WHERE_MISSING || where.kind == WHERE_INDEX)
         return;
@@ -497,7 +496,13 @@ static void locate(struct job *j, uint32_t at)
     p->shard = where.shard;
     p->offset = where.offset;
     p->length = where.length;
-    p->absurd = !p->whole && decode_check_size(j, p->index, p->length, NULL) < 0;
+    if (p->rows && p->piece.part) { /* of stored items those that are wanted */
+        p->whole = false;
+        p->offset += p->piece.first * p->of->type.item_size;
+        p->length = p->piece.n * p->of->type.item_size;
+    } else {
+        p->absurd = !p->whole && check_size(j, p, p->length, NULL) < 0;
+    }
 }
 
 /* Ends in requests, or with places that wait for indexes. */
@@ -507,16 +512,14 @@ static void locate_all(struct job *j)
     struct driver *d = j->driver;
     f->shared.waiting = 1; /* nobody else has the job now */
     for (uint32_t i = 0; i < f->n_places; i++)
-        if (!f->places[i].located && !f->places[i].failed &&
-            j->states[f->places[i].index].fetched != FETCHED_MISSING)
+        if (!settled(&f->places[i]))
             locate(j, i);
     lock(d);
     bool all = --f->shared.waiting == 0, some_failed = f->shared.error.code != 0;
     bool again = false;
     for (uint32_t i = 0; all && i < f->n_places;
          i++) /* their index arrived while others were asked for */
-        again |= !f->places[i].located && !f->places[i].failed &&
-                 j->states[f->places[i].index].fetched != FETCHED_MISSING;
+        again |= !settled(&f->places[i]);
     unlock(d);
     for (uint32_t i = 0; all && some_failed && i < f->n_places; i++)
         if (f->places[i].failed)
@@ -527,34 +530,113 @@ static void locate_all(struct job *j)
         start_requests(j);
 }
 
-void fetch_start(struct job *j)
+static struct fetch *fetch_new(struct job *j, uint32_t n, struct hr_error *e)
 {
-    struct hr_error e = {0};
-    struct fetch *f = mem_zalloc(sizeof *f + j->n * sizeof f->places[0]);
-    uint64_t rest = 0;
-    if (f && !(f->requests = mem_array(j->n, sizeof *f->requests))) {
+    struct fetch *f = mem_zalloc(sizeof *f + n * sizeof f->places[0]);
+    if (f && !(f->requests = mem_array(n, sizeof *f->requests))) {
         mem_free(f);
         f = NULL;
     }
+    if (!f)
+        error_nomem(e, n * sizeof(struct request), "requests");
+    return f;
+}
+
+/* A round follows another: whoever cancels meanwhile finds one or the other. */
+static void take_over(struct job *j, struct fetch *f)
+{
+    lock(j->driver);
+    f->before = j->fetch;
+    f->shared.cancelled = f->before && f->before->shared.cancelled;
+    j->fetch = f;
+    unlock(j->driver);
+}
+
+static void nothing_asked(struct job *j, const struct hr_error *e)
+{
+    j->error = *e;
+    for (uint32_t i = 0; i < j->n; i++)
+        fail_place(j, &(struct place){.index = i}, &j->error);
+    driver_news(j, MESSAGE_FETCHED, false);
+}
+
+/* One place a chunk, of rows as many as they need; `offsets`: only for where rows begin. */
+static void ask(struct job *j, bool offsets)
+{
+    struct hr_error e = {0};
+    uint64_t rest = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < j->n; i++)
+        n += rows_matrix(j, i) ? rows_places(j, i, offsets) : !offsets;
+    struct fetch *f = fetch_new(j, n, &e);
     if (!f) {
-        error_nomem(&e, j->n * sizeof(struct request), "requests");
-        j->error = e;
-        for (uint32_t i = 0; i < j->n; i++)
-            fail_place(j, &(struct place){.index = i}, &j->error);
-        driver_news(j, MESSAGE_FETCHED, false);
+        nothing_asked(j, &e);
         return;
     }
     for (uint32_t i = 0; i < j->n; i++) {
         const struct plan_array *a = &j->driver->fixed.config->arrays[j->chunks[i].array];
         uint64_t decode = (a->direct ? 0 : a->decoded) + a->scratch;
         rest = decode > rest ? decode : rest;
-        f->places[i].index = i;
-        f->places[i].array = j->chunks[i].array;
+        if (rows_matrix(j, i)) {
+            rows_place(j, i, offsets, f->places + f->n_places);
+            f->n_places += rows_places(j, i, offsets);
+        } else if (!offsets) {
+            f->places[f->n_places++] = (struct place){.index = i,
+                                                      .of = j->driver->fixed.c.arrays[j->chunks[i].array],
+                                                      .chunk = j->chunks[i].chunk,
+                                                      .covered = j->chunks[i].stored};
+        }
     }
-    f->n_places = j->n;
+    f->offsets = offsets;
     f->room = j->ticket > rest ? j->ticket - rest : 0;
-    j->fetch = f;
+    take_over(j, f);
     locate_all(j);
+}
+
+/* Is a row chunk larger than its ticket? */
+static bool rows_exceed(struct job *j)
+{
+    for (uint32_t i = 0; i < j->n; i++) {
+        const uint64_t *offsets = rows_matrix(j, i) ? rows_offsets_of(j, i) : NULL;
+        uint64_t stored = offsets ? rows_stored(j, i, offsets) : 0;
+        if (stored <= j->chunks[i].stored)
+            continue;
+        j->larger_index = i;
+        j->larger_bytes = stored;
+        return true;
+    }
+    return false;
+}
+
+/* The second round, or the only one. */
+static void ask_all(struct job *j)
+{
+    if (rows_exceed(j))
+        driver_news(j, MESSAGE_LARGER, false);
+    else
+        ask(j, false);
+}
+
+static void offsets_arrived(struct task *t, struct worker *w)
+{
+    struct job *j = (struct job *)t;
+    rows_offsets(j, w);
+    buffers_free(j, j->fetch);
+    ask_all(j);
+}
+
+void fetch_start(struct job *j)
+{
+    bool offsets = false;
+    for (uint32_t i = 0; i < j->n; i++)
+        if (rows_matrix(j, i)) {
+            j->states[i].fetched = FETCHED_BYTES; /* until a piece of it fails */
+            offsets |= !rows_offsets_of(j, i);
+        }
+    if (offsets)
+        ask(j, true);
+    else
+        ask_all(j);
 }
 
 /* ---- cancelling, decoding -------------------------------------------------------------------- */
@@ -562,13 +644,14 @@ void fetch_start(struct job *j)
 void fetch_cancel(struct job *j)
 {
     struct driver *d = j->driver;
+    lock(d);
     struct fetch *f = j->fetch;
+    if (f)
+        f->shared.cancelled = true;
+    unlock(d);
     if (!f)
         return;
-    lock(d);
-    f->shared.cancelled = true;
-    unlock(d);
-    for (uint32_t i = 0; i < j->n; i++) {
+    for (uint32_t i = 0; i < f->n_places; i++) {
         lock(d);
         uint64_t ticket = f->requests[i].ticket;
         unlock(d);
@@ -600,7 +683,9 @@ void fetch_decode_run(struct task *t, struct worker *w)
     uint64_t start = clock_ns();
     for (uint32_t i = 0; i < j->n; i++) {
         const struct chunk_state *s = &j->states[i];
-        if (s->fetched == FETCHED_BYTES)
+        if (s->fetched == FETCHED_BYTES && rows_matrix(j, i))
+            rows_decode(j, w, i);
+        else if (s->fetched == FETCHED_BYTES)
             decode_stored(j, w, i, s->data, s->size);
         else if (s->fetched == FETCHED_MISSING)
             decode_missing(j, w, i);

@@ -29,6 +29,8 @@ struct chunk_state {
     const void *data; /* FETCHED_BYTES */
     uint64_t size;
     struct held held; /* to hold from now on; COPY: what is held */
+    uint64_t *offsets; /* rows: where they begin, read for this job alone */
+    struct hr_error *lost; /* rows: why a piece could not be had */
 };
 
 enum message_kind { MESSAGE_DONE, MESSAGE_FETCHED, MESSAGE_LARGER };

@@ -40,6 +40,26 @@ uint64_t rows_stored(const struct job *j, uint32_t i, const uint64_t *offsets)
            (record > usual ? record - usual : 0);
 }
 
+const uint64_t *rows_offsets_of(const struct job *j, uint32_t i)
+{
+    struct sparse_rows r;
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    const uint64_t *known = sparse_known(rows_matrix(j, i), &r);
+    return known ? known : j->states[i].offsets;
+}
+
+int rows_check_size(const struct sparse_piece *p, uint64_t stored, struct hr_error *e)
+{
+    uint64_t size = codec_chain_decoded_size(p->array->chain);
+    if (stored / 2 <= size + (32u << 10))
+        return 0;
+    return error_set(e, HR_EDATA,
+                     "%" PRIu64 " stored bytes for a chunk of %s of %" PRIu64
+                     " decoded ones: no encoding is that large; the object is damaged, or the "
+                     "array metadata is stale",
+                     stored, p->array->path, size);
+}
+
 static void *record_room(struct job *j, uint32_t i, uint64_t bytes)
 {
     struct pool *pool = j->driver->fixed.pool;

@@ -32,6 +32,10 @@ struct sparse_record *rows_record(struct job *j, uint32_t i, const uint64_t *off
                                   struct hr_error *e);
 /* Stored bytes that the ticket has to cover for these rows. */
 uint64_t rows_stored(const struct job *j, uint32_t i, const uint64_t *offsets);
+/* Where the rows of chunk i begin: known, or read for this job; else NULL. */
+const uint64_t *rows_offsets_of(const struct job *j, uint32_t i);
+/* HR_EDATA for a stored size that no chunk of the piece's array has. */
+int rows_check_size(const struct sparse_piece *p, uint64_t stored, struct hr_error *e);
 /* A piece as it was stored (data NULL: there is none, it is made of fill values) into items at `to`, its array's first
  * wanted one. */
 int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, const void *data,

@@ -145,6 +145,10 @@ static void job_free(struct driver *d, struct job *j)
 {
     d->turn.jobs[j->number] = NULL;
     fetch_free(j);
+    for (uint32_t i = 0; i < j->n; i++) {
+        mem_free(j->states[i].offsets);
+        mem_free(j->states[i].lost);
+    }
     mem_free(j);
     driver_unref(d);
 }

@@ -1,0 +1,152 @@
+/* Row chunks from networks: the places their pieces are asked for at, and what becomes of the answers. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "run/fetch.h"
+
+/* What of the three arrays a round is about, with the items wanted. */
+struct wanted {
+    const struct array *of;
+    enum rows_part part;
+    uint64_t from, to;
+};
+
+static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct wanted out[2])
+{
+    struct sparse_rows r;
+    const uint64_t *known = rows_offsets_of(j, i);
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    if (offsets && !known)
+        out[0] = (struct wanted){r.segment->indptr, ROWS_INDPTR, r.first, r.first + r.n + 1};
+    if (offsets || !known)
+        return offsets && !known;
+    out[0] = (struct wanted){r.segment->indices, ROWS_INDICES, known[0], known[r.n]};
+    out[1] = (struct wanted){r.segment->data, ROWS_DATA, known[0], known[r.n]};
+    return 2;
+}
+
+uint32_t rows_places(struct job *j, uint32_t i, bool offsets)
+{
+    struct wanted w[2];
+    uint32_t n = wanted(j, i, offsets, w), places = 0;
+    for (uint32_t k = 0; k < n; k++)
+        places += (uint32_t)sparse_pieces(w[k].of, w[k].from, w[k].to);
+    return places;
+}
+
+/* Bytes of one stored chunk that the ticket covers, beyond what is usual if it is larger than the rows need. */
+static uint64_t surplus(const struct job *j, uint32_t i)
+{
+    const uint64_t *offsets = rows_offsets_of(j, i);
+    uint64_t need = offsets ? rows_stored(j, i, offsets)
+                            : j->driver->fixed.config->arrays[j->chunks[i].array].bound;
+    return j->chunks[i].stored > need ? j->chunks[i].stored - need : 0;
+}
+
+void rows_place(struct job *j, uint32_t i, bool offsets, struct place *out)
+{
+    struct wanted w[2];
+    uint32_t n = wanted(j, i, offsets, w);
+    uint64_t more = surplus(j, i);
+    for (uint32_t k = 0; k < n; k++) {
+        uint64_t pieces = sparse_pieces(w[k].of, w[k].from, w[k].to);
+        for (uint64_t p = 0; p < pieces; p++) {
+            struct sparse_piece piece = sparse_piece(w[k].of, w[k].from, w[k].to, p);
+            uint64_t bytes = piece.part ? piece.n * w[k].of->type.item_size
+                                        : codec_chain_bound(w[k].of->chain) + more;
+            *out++ = (struct place){.index = i,
+                                    .of = w[k].of,
+                                    .chunk = piece.chunk,
+                                    .covered = bytes,
+                                    .rows = true,
+                                    .piece = piece,
+                                    .part = w[k].part};
+        }
+    }
+}
+
+/* The pieces of chunk i, or an error. */
+static int decode_places(struct job *j, struct worker *w, uint32_t i, enum rows_part part, char *to,
+                         struct hr_error *e)
+{
+    const struct fetch *f = j->fetch;
+    for (uint32_t k = 0; k < f->n_places; k++) {
+        const struct place *p = &f->places[k];
+        if (p->index != i || p->part != part)
+            continue;
+        if (p->missing)
+            TRY(store_expect(j->driver->fixed.c.store, p->of->document, e));
+        TRY(rows_piece(j, w, &p->piece, p->missing ? NULL : p->data, p->size, to, e));
+    }
+    return 0;
+}
+
+/* ---- the first round ------------------------------------------------------------------------- */
+
+static int offsets_take(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
+{
+    struct sparse_rows r;
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    const struct array *x = r.segment->indptr;
+    char *stored = mem_alloc((r.n + 1) * x->type.item_size);
+    uint64_t *offsets = mem_alloc((r.n + 1) * sizeof *offsets);
+    int rc = stored && offsets ? 0 : error_nomem(e, (r.n + 1) * 8, "offsets of rows");
+    if (!rc)
+        rc = decode_places(j, w, i, ROWS_INDPTR, stored, e);
+    if (!rc)
+        rc = sparse_offsets(x, stored, r.n + 1, r.first, r.segment->items, offsets, e);
+    mem_free(stored);
+    if (rc < 0)
+        mem_free(offsets);
+    else
+        j->states[i].offsets = offsets;
+    return rc;
+}
+
+/* What went wrong outlives the requests it was met by. */
+static void lose(struct job *j, uint32_t i, const struct hr_error *why)
+{
+    struct chunk_state *s = &j->states[i];
+    struct hr_error *kept = mem_alloc(sizeof *kept);
+    s->fetched = FETCHED_FAILED;
+    if (kept)
+        *kept = *why;
+    else
+        j->error = *why;
+    mem_free(s->lost);
+    s->lost = kept;
+    s->data = kept ? kept : &j->error;
+}
+
+void rows_offsets(struct job *j, struct worker *w)
+{
+    for (uint32_t i = 0; i < j->n; i++) {
+        struct hr_error e = {0};
+        struct chunk_state *s = &j->states[i];
+        if (!rows_matrix(j, i) || rows_offsets_of(j, i))
+            continue;
+        if (s->fetched == FETCHED_FAILED)
+            e = *(const struct hr_error *)s->data;
+        if (s->fetched == FETCHED_FAILED || offsets_take(j, w, i, &e) < 0)
+            lose(j, i, &e);
+    }
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+static int decode(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
+{
+    struct sparse_record *r = rows_record(j, i, rows_offsets_of(j, i), e);
+    if (!r)
+        return HR_ENOMEM;
+    TRY(decode_places(j, w, i, ROWS_INDICES, (char *)r + r->columns, e));
+    TRY(decode_places(j, w, i, ROWS_DATA, (char *)r + r->values, e));
+    return rows_scatter(j, w, i, r, e);
+}
+
+void rows_decode(struct job *j, struct worker *w, uint32_t i)
+{
+    struct hr_error e = {0};
+    if (decode(j, w, i, &e) < 0)
+        decode_failed(j, w, i, &e);
+}
