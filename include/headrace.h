@@ -382,7 +382,7 @@ struct hr_columns {
     int64_t n;
 };
 enum hr_cells_form {
-    HR_CELLS_CSR,    /* tensors <view>.data, <view>.indices (one an item), <view>.indptr (rows + 1) */
+    HR_CELLS_CSR, /* tensors <view>.data, <view>.indices (one an item), <view>.indptr (rows + 1) */
     HR_CELLS_DENSE,  /* <view>: (rows, columns) */
     HR_CELLS_PADDED, /* <view>.genes, <view>.values, <view>.mask: (rows, length) each */
     HR_CELLS_RANKED  /* <view>.tokens, <view>.mask: (rows, length), by falling value */
@@ -395,10 +395,11 @@ enum hr_cells_pick {
 struct hr_cells_options {
     size_t size; /* sizeof(struct hr_cells_options): set by HR_CELLS_OPTIONS */
     int form;
-    int dtype;             /* of values; HR_NONE: as stored, float32 where something is done to them */
-    int index_dtype;       /* HR_I32 or HR_I64, of columns, offsets and tokens; HR_NONE: HR_I32, of tokens HR_I64 */
-    int64_t columns;       /* of the view; 0: those of the matrix */
-    double total;          /* values are scaled to this sum of their row; 0: not. Over all columns of the row, … */
+    int dtype; /* of values; HR_NONE: as stored, float32 where something is done to them */
+    int index_dtype; /* HR_I32 or HR_I64, of columns, offsets and tokens; HR_NONE: HR_I32, of tokens HR_I64 */
+    int64_t columns; /* of the view; 0: those of the matrix */
+    double
+        total; /* values are scaled to this sum of their row; 0: not. Over all columns of the row, … */
     int total_selected;    /* … or only those that are kept */
     int log1p;             /* then log(1 + value) */
     const float *factors;  /* … divided by this, one a column; 0 or NaN leave it out; NULL: not */

@@ -151,9 +151,8 @@ PyObject *ext_samples_cells(PyObject *self, PyObject *args)
     if (given) {
         o.factors = factors.buf;
         o.tokens = tokens.buf;
-        EXT_WAITS(ext_state_of(self),
-                  rc = hr_samples_cells(ext_samples_of(self), view, parts, (int)n, sets.of,
-                                        (int)sets.n, &o, &e));
+        EXT_WAITS(ext_state_of(self), rc = hr_samples_cells(ext_samples_of(self), view, parts,
+                                                            (int)n, sets.of, (int)sets.n, &o, &e));
     }
     if (factors.buf)
         PyBuffer_Release(&factors);
@@ -173,7 +172,8 @@ PyObject *ext_samples_table(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "ssy*LL:table", &name, &dtype, &data, &n, &count))
         return NULL;
     enum hr_dtype t = hr_dtype_parse(dtype);
-    bool fits = n >= 0 && count >= 0 && (size_t)data.len == (size_t)n * (size_t)count * hr_dtype_size(t);
+    bool fits =
+        n >= 0 && count >= 0 && (size_t)data.len == (size_t)n * (size_t)count * hr_dtype_size(t);
     int rc = fits ? hr_samples_table(ext_samples_of(self), name, t, data.buf, n, count, &e) : 0;
     PyBuffer_Release(&data);
     if (!fits)

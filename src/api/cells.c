@@ -32,14 +32,17 @@ static int part_find(struct core *c, const struct hr_matrix *m, struct sparse_se
     if (!m->indptr || !m->indices || !m->data)
         return error_set(e, HR_EINVAL, "a sparse matrix has three arrays: indptr, indices, data");
     if (m->columns < 1 || m->columns > MOST_COLUMNS || m->set < 0 || m->set > INT32_MAX)
-        return error_set(e, HR_EINVAL, "%s: %lld columns of data set %lld: from 1 to 2^31 - 1 are possible",
+        return error_set(e, HR_EINVAL,
+                         "%s: %lld columns of data set %lld: from 1 to 2^31 - 1 are possible",
                          m->data, (long long)m->columns, (long long)m->set);
     TRY(archive_array(c->archive, m->indptr, &s->indptr, e));
     TRY(archive_array(c->archive, m->indices, &s->indices, e));
     TRY(archive_array(c->archive, m->data, &s->data, e));
     if (s->indptr->ndim != 1 || !s->indptr->shape[0])
-        return error_set(e, HR_EDATA, "array %s: where rows begin is an array of one dimension, "
-                                      "with one more item than there are rows", s->indptr->path);
+        return error_set(e, HR_EDATA,
+                         "array %s: where rows begin is an array of one dimension, "
+                         "with one more item than there are rows",
+                         s->indptr->path);
     s->rows = s->indptr->shape[0] - 1;
     s->columns = (uint64_t)m->columns;
     s->set = (int)m->set;
@@ -108,7 +111,8 @@ static enum hr_dtype value_dtype(const struct hr_cells_options *o, const struct 
         return (enum hr_dtype)o->dtype;
     if (o->form == HR_CELLS_PADDED || o->form == HR_CELLS_RANKED || changes(o))
         return HR_F32;
-    for (int i = 1; i < m->n_segments; i++) /* data sets of several types meet in one that has room */
+    for (int i = 1; i < m->n_segments;
+         i++) /* data sets of several types meet in one that has room */
         if (m->segments[i].data->type.kind != m->segments[0].data->type.kind)
             return HR_F32;
     return m->segments[0].data->type.kind;
@@ -153,7 +157,8 @@ static int genes_make(struct cells_spec *spec, const struct hr_columns *sets, in
     const struct sparse *m = &spec->matrix;
     spec->genes = mem_array((size_t)m->n_sets, sizeof *spec->genes);
     if (!spec->genes)
-        return error_nomem(e, (uint64_t)m->n_sets * sizeof *spec->genes, "the columns of data sets");
+        return error_nomem(e, (uint64_t)m->n_sets * sizeof *spec->genes,
+                           "the columns of data sets");
     for (int set = 0; set < m->n_sets; set++) {
         uint64_t columns = 0;
         for (int i = 0; i < m->n_segments; i++) {
@@ -180,10 +185,10 @@ static uint64_t options_hash(const struct cells_spec *spec, const struct hr_cell
     struct hash h;
     hash_init(&h, 6);
     const struct cells_form *f = &spec->form;
-    const uint64_t numbers[] = {f->kind,           f->value,        f->column,    f->n_columns,
-                                f->total_selected, f->log1p,        f->bins,      f->length,
-                                f->pick,           (uint64_t)f->pad, f->has_first, f->has_last,
-                                (uint64_t)f->first, (uint64_t)f->last};
+    const uint64_t numbers[] = {
+        f->kind,      f->value,    f->column,          f->n_columns,     f->total_selected,
+        f->log1p,     f->bins,     f->length,          f->pick,          (uint64_t)f->pad,
+        f->has_first, f->has_last, (uint64_t)f->first, (uint64_t)f->last};
     hash_data(&h, numbers, sizeof numbers);
     hash_data(&h, &f->total, sizeof f->total);
     hash_data(&h, &f->pad_value, sizeof f->pad_value);

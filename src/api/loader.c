@@ -120,8 +120,7 @@ void loader_engine_config(const struct wiring *w, const struct hr_loader_options
     uint64_t part = lean ? 0 : g->budget / TABLES_SHARE;
     c->index_bytes = sharded ? most(least(part, INDEX_BYTES), index_least) : 0;
     g->join_bytes = remote ? JOIN_REMOTE : sharded ? least(part / workers, JOIN_LOCAL) : JOIN_LOCAL;
-    g->tables =
-        plan_facts(plan)->table_bytes + w->arena.total + w->samples->arena.total +
+    g->tables = plan_facts(plan)->table_bytes + w->arena.total + w->samples->arena.total +
                 samples_bytes(w) + c->index_bytes;
     uint64_t joined = sharded && !remote ? workers * g->join_bytes : 0;
     g->tables += joined;

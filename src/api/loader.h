@@ -12,12 +12,12 @@
 /* Everything the driver looks at besides the plan; it lives until the driver has ended. */
 struct wiring {
     struct samples_plan *samples;
-    const struct array **arrays;   /* one per array of the plan */
-    struct scatter_part *parts;    /* one per part */
-    struct batch_tensor *tensors;  /* one per view, of cells several; then one per table */
+    const struct array **arrays;  /* one per array of the plan */
+    struct scatter_part *parts;   /* one per part */
+    struct batch_tensor *tensors; /* one per view, of cells several; then one per table */
     int n_tensors;
-    int *first;           /* the first tensor of each view, then of each table */
-    struct table *tables; /* one per table */
+    int *first;                    /* the first tensor of each view, then of each table */
+    struct table *tables;          /* one per table */
     struct transform **transforms; /* likewise; NULL where there is nothing to do */
     struct arena arena;
 };

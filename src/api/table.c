@@ -15,7 +15,8 @@ static int check(const struct core *c, const char *name, enum hr_dtype t, const 
     for (size_t i = 0; i < c->n_tables; i++)
         if (!strcmp(c->tables[i].name, name))
             return error_set(e, HR_EINVAL, "there are two tables named %s", name);
-    if (!data || n < 1 || items < 1 || !hr_dtype_size(t) || t == HR_DATETIME64 || t == HR_TIMEDELTA64)
+    if (!data || n < 1 || items < 1 || !hr_dtype_size(t) || t == HR_DATETIME64 ||
+        t == HR_TIMEDELTA64)
         return error_set(e, HR_EINVAL, "table %s: numbers for at least one position are needed",
                          name);
     return 0;

@@ -92,7 +92,8 @@ static void rows_copy(const struct hr_batch *b, struct ragged *g, char *block, u
     for (int64_t i = 0; i < b->rows; i++) {
         const struct ragged_row *r = &g->rows[i];
         const char *from = r->own ? r->own : g->block + r->at * vs;
-        const char *from_columns = r->own ? r->own + up(r->n * vs) : g->block + g->columns + r->at * cs;
+        const char *from_columns =
+            r->own ? r->own + up(r->n * vs) : g->block + g->columns + r->at * cs;
         memcpy(block + at * vs, from, r->n * vs);
         memcpy(block + columns + at * cs, from_columns, r->n * cs);
         at += r->n;

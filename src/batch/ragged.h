@@ -14,12 +14,12 @@ struct ragged_row {
     char *own;      /* … memory of its own: the block was full */
 };
 struct ragged {
-    int values;           /* number of the first of the three tensors */
-    char *block;          /* cap values, then cap columns */
-    uint64_t cap, bytes;  /* items; of the block */
-    uint64_t columns;     /* bytes from the start of the block */
-    uint64_t taken;       /* atomic: items, while rows come */
-    uint64_t total;       /* of all rows, once sealed */
+    int values;          /* number of the first of the three tensors */
+    char *block;         /* cap values, then cap columns */
+    uint64_t cap, bytes; /* items; of the block */
+    uint64_t columns;    /* bytes from the start of the block */
+    uint64_t taken;      /* atomic: items, while rows come */
+    uint64_t total;      /* of all rows, once sealed */
     bool placed, sealed;
     struct ragged_row *rows;
 };

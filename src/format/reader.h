@@ -60,8 +60,9 @@ struct array {
      * exceed its edge by; NULL where edges say it all */
     const uint64_t *const *stored;
     const struct array_members *members; /* or NULL */
-    const struct sparse *sparse; /* an item is a row of this matrix, a chunk a run of rows (sparse.h); or NULL */
-    const char *parent;                  /* struct field: path of the whole struct array and … */
+    const struct sparse
+        *sparse; /* an item is a row of this matrix, a chunk a run of rows (sparse.h); or NULL */
+    const char *parent; /* struct field: path of the whole struct array and … */
     uint32_t
         field_offset; /* … the field's place in its item; item size of the struct in field_stride */
     uint64_t field_stride; /* 0: not a field */

@@ -39,7 +39,8 @@ static int check_array(const struct array *x, const char *what, bool integers, s
                          "array %s: the %s of a sparse matrix is a plain array of one dimension; "
                          "this one has %d, or is put together of others",
                          x->path, what, x->ndim);
-    bool number = integers ? is_integer(x->type.kind) : x->type.kind >= HR_BOOL && x->type.kind <= HR_F64;
+    bool number =
+        integers ? is_integer(x->type.kind) : x->type.kind >= HR_BOOL && x->type.kind <= HR_F64;
     if (!number)
         return error_set(e, HR_EUNSUPPORTED, "array %s: the %s of a sparse matrix is %s, not %s",
                          x->path, what, integers ? "of integers" : "of numbers", x->type.name);
@@ -294,7 +295,7 @@ void sparse_reads(const struct sparse *m, uint64_t *reads, uint64_t *chunks)
     *reads = *chunks = 0;
     for (int i = 0; i < m->n_segments; i++) {
         const struct sparse_segment *s = &m->segments[i];
-        uint64_t items = m->offsets ? m->offsets[s->first + (uint64_t)i + s->rows]
+        uint64_t items = m->offsets                   ? m->offsets[s->first + (uint64_t)i + s->rows]
                          : s->items != SPARSE_UNKNOWN ? s->items
                                                       : (uint64_t)(m->mean * (double)s->rows);
         *chunks += chunk_reads(s->data, 0, items) + chunk_reads(s->indices, 0, items);
@@ -305,7 +306,8 @@ void sparse_reads(const struct sparse *m, uint64_t *reads, uint64_t *chunks)
         const uint64_t *own = sparse_known(m, &r);
         uint64_t from = own ? own[0] : (uint64_t)((double)r.first * m->mean),
                  to = own ? own[r.n] : (uint64_t)((double)(r.first + r.n) * m->mean);
-        *reads += chunk_reads(r.segment->data, from, to) + chunk_reads(r.segment->indices, from, to);
+        *reads +=
+            chunk_reads(r.segment->data, from, to) + chunk_reads(r.segment->indices, from, to);
     }
 }
 

@@ -28,9 +28,9 @@ struct sparse {
     int n_segments, n_sets;
     /* Every indptr, one behind the other (segment i's begins at first + i), or NULL: read when they are needed. */
     const uint64_t *offsets;
-    double mean;        /* items of a row; near enough where not all is known */
-    uint64_t most;      /* items of a row chunk: no more where offsets are known, else seldom more */
-    uint64_t row_chunk; /* rows of a row chunk, at most */
+    double mean;   /* items of a row; near enough where not all is known */
+    uint64_t most; /* items of a row chunk: no more where offsets are known, else seldom more */
+    uint64_t row_chunk;          /* rows of a row chunk, at most */
     enum hr_dtype value, column; /* widest of all segments, what items are reserved as */
 };
 

@@ -31,7 +31,7 @@ struct driver_config {
     struct workers *workers;
     const struct array *const *arrays; /* one per array of the plan; copied */
     const struct scatter_part *parts;  /* one per part of the plan; copied */
-    const struct table *tables; /* what batches take from memory as they open; not copied */
+    const struct table *tables;        /* what batches take from memory as they open; not copied */
     int n_tables;
     struct engine_config engine; /* workers, fetches and remote are the driver's choice where 0 */
     struct pool *pool;    /* of a driver that this one succeeds (driver_pool); NULL: its own */

@@ -581,10 +581,11 @@ static void ask(struct job *j, bool offsets)
             rows_place(j, i, offsets, f->places + f->n_places);
             f->n_places += rows_places(j, i, offsets);
         } else if (!offsets) {
-            f->places[f->n_places++] = (struct place){.index = i,
-                                                      .of = j->driver->fixed.c.arrays[j->chunks[i].array],
-                                                      .chunk = j->chunks[i].chunk,
-                                                      .covered = j->chunks[i].stored};
+            f->places[f->n_places++] =
+                (struct place){.index = i,
+                               .of = j->driver->fixed.c.arrays[j->chunks[i].array],
+                               .chunk = j->chunks[i].chunk,
+                               .covered = j->chunks[i].stored};
         }
     }
     f->offsets = offsets;

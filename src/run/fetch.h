@@ -6,7 +6,7 @@
 enum rows_part { ROWS_DATA, ROWS_INDICES, ROWS_INDPTR };
 
 struct place {
-    uint32_t index; /* in the job */
+    uint32_t index;         /* in the job */
     const struct array *of; /* whose chunk … */
     uint64_t chunk;         /* … it is */
     uint64_t covered;       /* bytes of it that the ticket covers */

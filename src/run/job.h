@@ -28,8 +28,8 @@ struct chunk_state {
     uint8_t fetched;  /* enum fetched_kind; remote only */
     const void *data; /* FETCHED_BYTES */
     uint64_t size;
-    struct held held; /* to hold from now on; COPY: what is held */
-    uint64_t *offsets; /* rows: where they begin, read for this job alone */
+    struct held held;      /* to hold from now on; COPY: what is held */
+    uint64_t *offsets;     /* rows: where they begin, read for this job alone */
     struct hr_error *lost; /* rows: why a piece could not be had */
 };
 

@@ -84,8 +84,7 @@ struct sparse_record *rows_record(struct job *j, uint32_t i, const uint64_t *off
     struct sparse_rows r;
     uint64_t values, columns;
     sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
-    uint64_t items = offsets[r.n] - offsets[0],
-             bytes = record_bytes(&r, items, &values, &columns);
+    uint64_t items = offsets[r.n] - offsets[0], bytes = record_bytes(&r, items, &values, &columns);
     struct sparse_record *out = record_room(j, i, bytes);
     if (!out) {
         error_nomem(e, bytes, "rows of a sparse matrix");
@@ -231,8 +230,8 @@ int rows_scatter(struct job *j, struct worker *w, uint32_t i, const struct spars
                                  .value = s->data->type.kind,
                                  .column = s->indices->type.kind,
                                  .key = row_key(j->driver, b, piece->place)};
-        int rc = emit(v, &cell, &v->genes[s->set], &w->cells, b, piece->row,
-                      j->driver->fixed.stream, e);
+        int rc =
+            emit(v, &cell, &v->genes[s->set], &w->cells, b, piece->row, j->driver->fixed.stream, e);
         if (rc < 0)
             return error_context(e, rc, "row %" PRId64, piece->place);
     }
