@@ -9,9 +9,9 @@
 #include "batch/cells.h"
 #include "batch/kernels.h"
 
-/* Of 32-bit keys: the least, the most, and the bits in which any two differ. */
+/* Of 32-bit keys: the least, the most, and the bits that are set, or not set, in any. */
 struct cells_range {
-    uint32_t least, most, vary;
+    uint32_t least, most, ones, zeros;
 };
 
 struct cells_kernels {                                               /* indexed by stored type */
@@ -84,7 +84,8 @@ void cells_narrow(const struct cells_form *f, void *to, const float *values, uin
 uint64_t *cells_sort(uint64_t *keys, uint64_t *spare, uint64_t n, uint64_t want,
                      struct cells_range range);
 struct cells_range cells_range_of(const uint64_t *keys, uint64_t n);
-/* `want` of 0 … n-1, rising, each subset as likely as any other. `bits`: room for n bits, rounded up to words. */
-void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_t *bits);
+/* `want` of 0 … n-1, rising, each subset as likely as any other. `to` has room for one
+ * more, `room` for n bytes in whole words. */
+void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_t *room);
 
 #endif

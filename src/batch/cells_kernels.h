@@ -5,6 +5,8 @@
 #include <string.h>
 #include "batch/cells_inside.h"
 
+#define BLOCK 1024
+
 typedef uint8_t t_flag;
 typedef int8_t t_i8;
 typedef int16_t t_i16;
@@ -109,24 +111,49 @@ static void KERNEL(weigh)(double *restrict v, const int32_t *restrict columns, u
         v[i] *= weights[columns[i]];
 }
 
-/* Keys rise as values fall: the bits of a float in the order of the numbers, turned around; NaN last. */
-static struct cells_range KERNEL(keys)(uint64_t *restrict keys, const float *restrict v, uint64_t n)
+/* Keys rise as values fall: the bits of a float in the order of the numbers, turned around; NaN last, and -0
+ * is 0. Two loops, since compilers vectorise no minimum of what they store in another width. */
+static void KERNEL(turn)(uint32_t *restrict order, const float *restrict v, uint64_t n)
 {
-    uint32_t least = UINT32_MAX, most = 0, vary = 0, first = 0;
     for (uint64_t i = 0; i < n; i++) {
-        uint32_t b, m;
-        float x = v[i] + 0.0f; /* no -0 */
-        memcpy(&b, &x, sizeof b);
-        m = 0 - (b >> 31);
-        b = ~(b ^ (m | 0x80000000));
-        b = x == x ? b : UINT32_MAX;
-        keys[i] = (uint64_t)b << 32 | i;
+        uint32_t b;
+        memcpy(&b, &v[i], sizeof b);
+        b = b == 0x80000000 ? 0 : b;
+        uint32_t turned = b & 0x80000000 ? b : b ^ 0x7fffffff;
+        order[i] = (b & 0x7fffffff) > 0x7f800000 ? UINT32_MAX : turned;
+    }
+}
+
+static struct cells_range KERNEL(join)(uint64_t *restrict keys, const uint32_t *restrict order,
+                                       uint64_t n, uint32_t first)
+{
+    uint32_t least = UINT32_MAX, most = 0, ones = 0, zeros = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t b = order[i];
         least = b < least ? b : least;
         most = b > most ? b : most;
-        vary |= b;
-        first |= ~b;
+        ones |= b;
+        zeros |= ~b;
     }
-    return (struct cells_range){.least = least, .most = most, .vary = vary & first};
+    for (uint32_t i = 0; i < (uint32_t)n; i++)
+        keys[i] = (uint64_t)order[i] << 32 | (first + i);
+    return (struct cells_range){.least = least, .most = most, .ones = ones, .zeros = zeros};
+}
+
+static struct cells_range KERNEL(keys)(uint64_t *restrict keys, const float *restrict v, uint64_t n)
+{
+    uint32_t order[BLOCK];
+    struct cells_range all = {.least = UINT32_MAX};
+    for (uint64_t i = 0; i < n; i += BLOCK) {
+        uint64_t m = n - i < BLOCK ? n - i : BLOCK;
+        KERNEL(turn)(order, v + i, m);
+        struct cells_range r = KERNEL(join)(keys + i, order, m, (uint32_t)i);
+        all.least = r.least < all.least ? r.least : all.least;
+        all.most = r.most > all.most ? r.most : all.most;
+        all.ones |= r.ones;
+        all.zeros |= r.zeros;
+    }
+    return all;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "base/keyed.h"
 #include "batch/cells_inside.h"
 
-#define MAX_WIDTH 11
+#define MAX_WIDTH 12
 #define SMALL     24 /* keys that insertion alone sorts faster */
 
 struct digits {
@@ -28,12 +28,12 @@ struct cells_range cells_range_of(const uint64_t *keys, uint64_t n)
         ones |= k;
         zeros |= ~k;
     }
-    return (struct cells_range){.least = least, .most = most, .vary = ones & zeros};
+    return (struct cells_range){.least = least, .most = most, .ones = ones, .zeros = zeros};
 }
 
 static int width_for(uint64_t n)
 {
-    return n < 512 ? 8 : n < 3000 ? 9 : n < 16000 ? 10 : MAX_WIDTH;
+    return n < 512 ? 8 : n < 3000 ? 9 : n < 16000 ? 10 : 11;
 }
 
 static uint32_t digit_of(uint64_t key, int shift, int width)
@@ -44,23 +44,20 @@ static uint32_t digit_of(uint64_t key, int shift, int width)
 /* Stable. Returns where the keys are. */
 static uint64_t *radix(uint64_t *keys, uint64_t *spare, uint64_t n, const struct digits *d)
 {
-    uint32_t start[3][1 << MAX_WIDTH];
-    uint32_t size = 1u << d->width;
-    for (int p = 0; p < d->passes; p++)
-        memset(start[p], 0, size * sizeof **start);
-    for (uint64_t i = 0; i < n; i++)
-        for (int p = 0; p < d->passes; p++)
-            start[p][digit_of(keys[i], d->shift + p * d->width, d->width)]++;
+    uint32_t start[1 << MAX_WIDTH];
     for (int p = 0; p < d->passes; p++) {
         int shift = d->shift + p * d->width;
         uint32_t at = 0;
-        for (uint32_t b = 0; b < size; b++) {
-            uint32_t count = start[p][b];
-            start[p][b] = at;
+        memset(start, 0, sizeof *start << d->width);
+        for (uint64_t i = 0; i < n; i++)
+            start[digit_of(keys[i], shift, d->width)]++;
+        for (uint32_t b = 0; b < 1u << d->width; b++) {
+            uint32_t count = start[b];
+            start[b] = at;
             at += count;
         }
         for (uint64_t i = 0; i < n; i++)
-            spare[start[p][digit_of(keys[i], shift, d->width)]++] = keys[i];
+            spare[start[digit_of(keys[i], shift, d->width)]++] = keys[i];
         uint64_t *other = keys;
         keys = spare;
         spare = other;
@@ -117,16 +114,14 @@ uint64_t *cells_sort(uint64_t *keys, uint64_t *spare, uint64_t n, uint64_t want,
         return keys;
     for (uint64_t i = 0; i < n; i++)
         keys[i] -= (uint64_t)range.least << 32;
-    int low = __builtin_ctz(range.vary), bits = 32 - __builtin_clz(span) - low;
-    int width = width_for(n);
-    width = bits < width ? bits : width;
-    if (want && want + want / 4 < n)
-        n = cut(keys, n, want, 32 + low + bits - width, width);
-    struct digits d = {.width = width, .passes = bits > width ? 2 : 1};
-    if (bits < 2 * width && d.passes == 2)
-        d.width = (bits + 1) / 2;
-    int left = bits - d.width * d.passes;
-    left = left > 0 ? left : 0;
+    int low = __builtin_ctz(range.ones & range.zeros), bits = 32 - __builtin_clz(span) - low;
+    int width = width_for(n), highest = bits < width ? bits : width;
+    if (want + want / 4 < n)
+        n = cut(keys, n, want, 32 + low + bits - highest, highest);
+    struct digits d = {.width = bits, .passes = 1};
+    if (bits > MAX_WIDTH || 1ull << bits > 5 * n)
+        d = (struct digits){.width = bits < 2 * width ? (bits + 1) / 2 : width, .passes = 2};
+    int left = bits > d.width * d.passes ? bits - d.width * d.passes : 0;
     d.shift = 32 + low + left;
     uint64_t *sorted = radix(keys, spare, n, &d), *other = sorted == keys ? spare : keys;
     if (!left || insertion(sorted, n, 4 * n))
@@ -135,31 +130,36 @@ uint64_t *cells_sort(uint64_t *keys, uint64_t *spare, uint64_t n, uint64_t want,
     return radix(sorted, other, n, &d);
 }
 
-/* Floyd's sampling: the i-th draw goes to a place that is still free, the last one if its own is taken. Of
- * more than a half, those left out are drawn. Two draws a word, each uneven by less than 2^-32. */
-static void draw(uint64_t *bits, uint64_t n, uint64_t count, uint64_t key)
+/* Floyd's sampling: the i-th draw goes to its place if that is free, else to the last one that it could have
+ * hit, which is. Of more than a half, those left out are drawn. Two draws a word, each uneven by less than
+ * 2^-32. Bytes, not bits: a draw would wait for the one before it, on the same word more often than not. */
+static void draw(uint8_t *taken, uint64_t n, uint64_t count, uint64_t key)
 {
     uint64_t word = 0;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t top = n - count + i;
         word = i % 2 ? word >> 32 : keyed_word(key, i / 2);
         uint64_t at = (word & UINT32_MAX) * (top + 1) >> 32;
-        at = bits[at / 64] >> at % 64 & 1 ? top : at;
-        bits[at / 64] |= 1ull << at % 64;
+        at += (top - at) & (0 - (uint64_t)taken[at]);
+        taken[at] = 1;
     }
 }
 
-void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_t *bits)
+void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_t *room)
 {
-    uint64_t words = (n + 63) / 64, done = 0;
+    uint64_t words = (n + 7) / 8, done = 0;
     bool inverted = want > n / 2;
-    memset(bits, 0, words * sizeof *bits);
-    draw(bits, n, inverted ? n - want : want, key);
+    uint8_t *taken = (uint8_t *)room;
+    memset(room, 0, words * sizeof *room);
+    draw(taken, n, inverted ? n - want : want, key);
+    for (uint64_t i = n; inverted && i < words * 8; i++)
+        taken[i] = 1;
     for (uint64_t w = 0; w < words; w++) {
-        uint64_t set = inverted ? ~bits[w] : bits[w];
-        if (w == words - 1 && n % 64)
-            set &= (1ull << n % 64) - 1;
-        for (; set; set &= set - 1)
-            to[done++] = (uint32_t)(w * 64 + (uint64_t)__builtin_ctzll(set));
+        if (!room[w] && !inverted)
+            continue;
+        for (uint64_t i = w * 8; i < w * 8 + 8; i++) {
+            to[done] = (uint32_t)i;
+            done += taken[i] ^ inverted;
+        }
     }
 }

@@ -182,7 +182,7 @@ static bool ranked_is_right(struct world *w, const struct cells_row *r, const st
 {
     static int64_t tokens[LENGTH];
     uint8_t mask[LENGTH];
-    uint64_t places = w->f.length - w->f.has_first - w->f.has_last, at;
+    uint64_t places = w->f.length - w->f.has_first - w->f.has_last, at = 0;
     uint64_t n = d->n < places ? d->n : places;
     bool ok = cells_ranked(&w->f, &w->g, r, &w->s, tokens, mask, NULL) == 0;
     ok = ok && frame_is_right(&w->f, tokens, mask, n, &at);
@@ -197,7 +197,7 @@ static bool padded_is_right(struct world *w, const struct cells_row *r, const st
     float values[LENGTH + 1];
     uint8_t mask[LENGTH];
     const struct cells_form *f = &w->f;
-    uint64_t places = f->length - f->has_first - f->has_last, at, k = 0;
+    uint64_t places = f->length - f->has_first - f->has_last, at = 0, k = 0;
     uint64_t n = d->n < places ? d->n : places;
     bool ok = cells_padded(f, &w->g, r, &w->s, genes, values, mask, NULL) == 0;
     ok = ok && frame_is_right(f, genes, mask, n, &at);
