@@ -132,7 +132,8 @@ void cells_bins(const struct cells_form *f, struct cells_room *room, uint64_t n)
         v[i] = isinf(v[i]) ? v[i] > 0 ? (float)edges : 0 : v[i];
     if (!m)
         return;
-    range = cells_range_of(room->keys, m);
+    if (m < n)
+        range = cells_range_of(room->keys, m);
     const uint64_t *falling = cells_sort(room->keys, room->spare, m, m, range);
     double step = edges > 1 ? 1 / (double)(edges - 1) : 0;
     double edge = edge_at(v, falling, m, 0);
