@@ -230,6 +230,17 @@ static bool open_next(struct engine *g, struct action *out)
     return true;
 }
 
+/* Would the next batch be in memory that no batch was in before? Where chunks are held it can wait until the open batches
+ * give the workers nothing more: they lose nothing by it, and fresh pages cost more than the copies into them. Where chunks
+ * are pushed, opening is what saves holding them; over a network it is what is read ahead. */
+static bool open_later(const struct engine *g)
+{
+    const struct engine_facts *f = &g->budget.facts;
+    const struct ledger *l = &g->ledger;
+    return !g->config.remote && !f->push && f->budget >= f->comfortable && l->open &&
+           l->open + l->finished + l->delivered >= l->most_batches;
+}
+
 static bool plan_more(struct engine *g)
 {
     bool more = window_plan(&g->window);
@@ -242,12 +253,14 @@ static bool plan_more(struct engine *g)
  * is full; from then on it is kept full. */
 static bool work_next(struct engine *g, struct action *out)
 {
-    bool found;
+    bool found, later = open_later(g);
     while (g->steady && plan_more(g))
         ;
     do
-        found = open_next(g, out) || job_next(g, out);
+        found = (!later && open_next(g, out)) || job_next(g, out);
     while (!found && plan_more(g));
+    if (!found && later && job_wanted(g))
+        found = open_next(g, out);
     if (found && out->kind != ACTION_OPEN && !g->steady)
         plan_more(g);
     return found;

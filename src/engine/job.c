@@ -464,10 +464,15 @@ static bool fetch_allowed(const struct engine *g)
     return j->reads < j->limit && j->outstanding + 2 * g->config.workers < j->cap;
 }
 
+bool job_wanted(const struct engine *g)
+{
+    return g->jobs.decodes < 2 * g->config.workers;
+}
+
 bool job_next(struct engine *g, struct action *out)
 {
     struct jobs *j = &g->jobs;
-    bool worker = j->decodes < 2 * g->config.workers;
+    bool worker = job_wanted(g);
     if (worker && j->spare != NONE && copy_next(g, out))
         return true;
     if (worker && fetched_next(g, out))

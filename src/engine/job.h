@@ -51,6 +51,9 @@ uint64_t job_chunk_bytes(uint64_t entries, const struct engine_config *c);
 /* The next action concerning jobs: COPY, DECODE, FETCH, or the DROP that makes room for one. False: nothing now. */
 bool job_next(struct engine *g, struct action *out);
 
+/* Has a worker room for one more? */
+bool job_wanted(const struct engine *g);
+
 /* What the driver reported. After a stop: a fetched job that no worker will see ends. */
 void job_abandon(struct engine *g, uint32_t job);
 int job_fetched(struct engine *g, const struct event *v, struct hr_error *e);

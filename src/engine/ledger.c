@@ -46,6 +46,8 @@ bool ledger_open(struct ledger *l)
     if (l->open + l->finished >= l->slots)
         return false;
     l->open++;
+    if (l->open + l->finished + l->delivered > l->most_batches)
+        l->most_batches = l->open + l->finished + l->delivered;
     peak_note(l);
     return true;
 }

@@ -18,6 +18,7 @@ struct ledger {
     uint64_t budget, tables, batch, lane, hold_cap, general; /* sizes, fixed at open */
     uint32_t slots;
     uint32_t open, finished, delivered; /* batches */
+    uint32_t most_batches;              /* of these, at any time */
     uint64_t tickets, lane_used, held;  /* bytes */
     uint64_t peak;
 };

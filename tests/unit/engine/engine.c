@@ -348,6 +348,35 @@ static void what_fits_is_read_once_over_epochs(void)
     engine_free(g);
 }
 
+/* Memory that no batch was in before is not written to while the open ones keep all workers busy. */
+static void fresh_memory_waits_for_idle_workers(void)
+{
+    const struct tiny four_a_batch = {.samples = 80, .chunk = 2, .rows = 8};
+    struct hr_error e = {0};
+    for (int keep = 0; keep < 2; keep++) {
+        struct engine_config c = tiny_config(1u << 30);
+        c.keep = keep;
+        struct engine *g = tiny_engine(four_a_batch, &c);
+        struct action a;
+        uint32_t jobs[4], opened = 0, n = 0;
+        while (engine_next(g, &a)) {
+            opened += a.kind == ACTION_OPEN;
+            if (a.kind == ACTION_DECODE && n < 4)
+                jobs[n++] = a.job;
+        }
+        check_eq(n, 4); /* two for each worker */
+        check(keep ? opened == 1 : opened > 1);
+        for (uint32_t i = 0; i < n; i++)
+            tiny_feed(g, EVENT_DONE, jobs[i]);
+        engine_stop(g);
+        while (engine_next(g, &a))
+            ;
+        check_eq(engine_start(g, 0, 0, &e), 0);
+        check_eq(tiny_run(g, ACTION_FINISH), 10);
+        engine_free(g);
+    }
+}
+
 static void it_says_what_the_oldest_batch_waits_for(void)
 {
     struct engine_config c = tiny_config(1u << 30);
@@ -423,6 +452,7 @@ int main(void)
     RUN(a_held_chunk_is_read_once_copied_and_dropped);
     RUN(what_is_needed_last_is_evicted_first);
     RUN(what_fits_is_read_once_over_epochs);
+    RUN(fresh_memory_waits_for_idle_workers);
     RUN(it_says_what_the_oldest_batch_waits_for);
     RUN(limits_that_make_no_sense_are_refused);
     RUN(out_of_memory_at_open_is_an_ordinary_error);
