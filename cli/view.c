@@ -1,7 +1,7 @@
 /* The language of --view, --sel and --isel, which says on one line what hr.view(…) says in Python.
  *
  *     NAME=ARRAY[,ARRAY…][;PART]…
- *         AXIS=STEP            AXIS=FIRST,LAST[,BY]  AXIS=window:N        AXIS=lag:DURATION     (a sample axis)
+ *         AXIS=STEP            AXIS=FIRST,LAST[,BY]  AXIS=window:N        AXIS=lag:DURATION[,TOLERANCE] (a sample axis)
  *         DIM=LABEL            DIM=A:B[:STEP]       DIM=LABEL|LABEL…                           (labels, ends included)
  *         DIM@=INDEX           DIM@=A:B[:STEP]      DIM@=INDEX|INDEX…                          (indices, Python's rules)
  *         dtype=TYPE           stack=DIM            decode=no            constant=yes
@@ -160,17 +160,45 @@ static int add_labels(const struct language *l, struct span part, const char *di
     return rc < 0 ? refused(l, part, &e) : EXIT_OK;
 }
 
+/* "6h", or "6h,30min": within so much. */
+static int add_lag(const struct language *l, struct span part, const char *dim, struct span s)
+{
+    struct span duration = until(s.at, end_of(s), ",");
+    const char *near = NULL;
+    struct hr_error e;
+    if (duration.size < s.size)
+        near = text_of((struct span){end_of(duration) + 1, s.size - duration.size - 1});
+    int rc = hr_view_lag_near(l->samples, l->view, dim, text_of(duration), near, &e);
+    return rc < 0 ? refused(l, part, &e) : EXIT_OK;
+}
+
+/* ":gaps=drop" behind steps or a window, which is cut off. */
+static int add_gaps(const struct language *l, struct span part, const char *dim, struct span *s)
+{
+    static const char key[] = ":gaps=";
+    struct hr_error e;
+    size_t n = sizeof key - 1;
+    for (const char *p = s->at; p + n <= end_of(*s); p++) {
+        if (memcmp(p, key, n))
+            continue;
+        const char *most = text_of((struct span){p + n, (size_t)(end_of(*s) - p) - n});
+        s->size = (size_t)(p - s->at);
+        return hr_view_gaps(l->samples, l->view, dim, most, &e) < 0 ? refused(l, part, &e)
+                                                                    : EXIT_OK;
+    }
+    return EXIT_OK;
+}
+
 static int add_steps(const struct language *l, struct span part, const char *dim, struct span s)
 {
     struct span kind = until(s.at, end_of(s), ":");
     struct hr_error e;
     int64_t first, last;
     int rc;
-    if (is(kind, "lag") && kind.size < s.size) {
-        struct span duration = {end_of(kind) + 1, s.size - kind.size - 1};
-        rc = hr_view_lag(l->samples, l->view, dim, text_of(duration), &e);
-        return rc < 0 ? refused(l, part, &e) : EXIT_OK;
-    }
+    if (is(kind, "lag") && kind.size < s.size)
+        return add_lag(l, part, dim, (struct span){end_of(kind) + 1, s.size - kind.size - 1});
+    if ((rc = add_gaps(l, part, dim, &s)))
+        return rc;
     if (is(kind, "window") && kind.size < s.size) {
         struct span n = {end_of(kind) + 1, s.size - kind.size - 1};
         if (!integer(n, &first))
@@ -185,10 +213,12 @@ static int add_steps(const struct language *l, struct span part, const char *dim
     bool every = end_of(b) < end_of(s);
     by.size -= every;
     if (!integer(a, &first) || !integer(b, &last) || (every && !integer(by, &step)))
-        return wrong(l, part,
-                     "on the sample axis %s a view takes steps: %s=STEP, %s=FIRST,LAST[,BY], "
-                     "%s=window:N or %s=lag:DURATION",
-                     dim, dim, dim, dim, dim);
+        return wrong(
+            l, part,
+            "on the sample axis %s a view takes steps: %s=STEP, %s=FIRST,LAST[,BY], "
+            "%s=window:N or %s=lag:DURATION[,TOLERANCE]; behind steps and windows :gaps=drop "
+            "leaves out those that run over gaps",
+            dim, dim, dim, dim, dim);
     if (last < first)
         return wrong(l, part, "the last step, %lld, lies before the first, %lld", (long long)last,
                      (long long)first);

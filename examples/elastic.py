@@ -75,4 +75,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        raise SystemExit("usage: python examples/elastic.py [ARCHIVE CHECKPOINT [dies]]")
     train(sys.argv[1], sys.argv[2], len(sys.argv) > 3) if len(sys.argv) > 1 else main()

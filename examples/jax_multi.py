@@ -72,4 +72,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) in (2, 3):
+        raise SystemExit("usage: python examples/jax_multi.py [ARCHIVE ADDRESS PROCESS]")
     train(sys.argv[1], sys.argv[2], int(sys.argv[3])) if len(sys.argv) > 1 else main()

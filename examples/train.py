@@ -65,4 +65,6 @@ def main(url: str, path: str, epochs: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        raise SystemExit("usage: python examples/train.py ARCHIVE CHECKPOINT [EPOCHS]")
     main(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 3)

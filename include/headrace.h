@@ -319,9 +319,17 @@ HR_API int hr_view_window(struct hr_samples *s, const char *view, const char *di
 HR_API int hr_view_join(struct hr_samples *s, const char *view, const char *dim, const char *axis,
                         int left, const char *tolerance, struct hr_error *e);
 /* By coordinate: the step `duration` ("6h", "-1D", "30min", or a plain number in the coordinate's unit) *before* the
- * sample. Uniform spacing is checked. */
+ * sample. Where the coordinate is not uniformly spaced it has to be sorted, and is looked into: positions without a value
+ * there are no samples. hr_view_lag_near: or the nearest value at most `tolerance` (NULL: 0) off, of two the greater. */
 HR_API int hr_view_lag(struct hr_samples *s, const char *view, const char *dim,
                        const char *duration, struct hr_error *e);
+HR_API int hr_view_lag_near(struct hr_samples *s, const char *view, const char *dim,
+                            const char *duration, const char *tolerance, struct hr_error *e);
+/* Positions whose steps (with what lies between them and the sample) run over a gap of the coordinate are no samples. most:
+ * "drop": a gap is what is off the usual distance of neighbours (the median) by more than half; else the largest distance
+ * that is none ("6h"; a number). Before hr_view_steps or hr_view_window; without this call steps run over gaps. */
+HR_API int hr_view_gaps(struct hr_samples *s, const char *view, const char *dim, const char *most,
+                        struct hr_error *e);
 /* Elsewhere, by index: one index (drops the dimension), a slice (Python rules, step > 0), or a list. */
 HR_API int hr_view_isel(struct hr_samples *s, const char *view, const char *dim, int64_t index,
                         struct hr_error *e);

@@ -93,13 +93,23 @@ static PyObject *samples_window(PyObject *self, PyObject *args)
 
 static PyObject *samples_lag(PyObject *self, PyObject *args)
 {
-    const char *view, *dim, *duration;
+    const char *view, *dim, *duration, *tolerance = NULL;
     struct hr_error e = {0};
     int rc;
-    if (!PyArg_ParseTuple(args, "sss:lag", &view, &dim, &duration))
+    if (!PyArg_ParseTuple(args, "sss|z:lag", &view, &dim, &duration, &tolerance))
         return NULL;
-    EXT_WAITS(ext_state_of(self), rc = hr_view_lag(of(self), view, dim, duration, &e));
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_view_lag_near(of(self), view, dim, duration, tolerance, &e));
     return done(self, rc, &e);
+}
+
+static PyObject *samples_gaps(PyObject *self, PyObject *args)
+{
+    const char *view, *dim, *most;
+    struct hr_error e = {0};
+    if (!PyArg_ParseTuple(args, "sss:gaps", &view, &dim, &most))
+        return NULL;
+    return done(self, hr_view_gaps(of(self), view, dim, most, &e), &e);
 }
 
 static PyObject *samples_index(PyObject *self, PyObject *args)
@@ -313,7 +323,8 @@ static PyMethodDef samples_methods[] = {
     {"table", ext_samples_table, METH_VARARGS, "table(name, dtype, data, n, items)"},
     {"steps", samples_steps, METH_VARARGS, "steps(view, dim, first, last, step=1)"},
     {"window", samples_window, METH_VARARGS, "window(view, dim, n)"},
-    {"lag", samples_lag, METH_VARARGS, "lag(view, dim, duration)"},
+    {"lag", samples_lag, METH_VARARGS, "lag(view, dim, duration, tolerance=None)"},
+    {"gaps", samples_gaps, METH_VARARGS, "gaps(view, dim, most)"},
     {"isel", samples_index, METH_VARARGS, "isel(view, dim, index)"},
     {"isel_slice", samples_slice, METH_VARARGS, "isel_slice(view, dim, start, stop, step)"},
     {"isel_list", samples_list, METH_VARARGS, "isel_list(view, dim, indices)"},

@@ -136,63 +136,95 @@ def _attributes(samples: Samples, arrays: list[str]) -> dict[str, Any]:
 def write(batch: Batch, array: Any, values: Any, step: int = 0) -> None:
     """Write one value per row into a zarr array, at the place of the sample plus `step` along the first axis whose
     positions are samples."""
+    if not hasattr(array, "shape") or not hasattr(array, "__setitem__"):
+        refuse_type("write: array", array, "an array of zarr-python is expected")
+    rows = as_numpy(values)
+    check_write(batch, array.shape, names_of(array), rows, step)
+    put(batch, array, rows, step)
+
+
+def check_write(batch: Batch, shape: Any, names: list[str], rows: Any, step: int) -> None:
+    """Can rows be put into an array of that shape, whose dimensions have these names (none: it does not say)? What is
+    wrong is found here, before anything is written or made."""
     import numpy as np
 
     samples = samples_of(batch)
-    rows = as_numpy(values)
     shift = integer("write: step", step)
-    ids = np.asarray(memoryview(batch.index))
-    if not hasattr(array, "shape") or not hasattr(array, "__setitem__"):
-        refuse_type("write: array", array, "an array of zarr-python is expected")
+    if not rows.ndim or rows.dtype.kind == "O":
+        refuse("write: values", rows, f"an array of numbers with one row for each of {len(batch)} samples is expected")
+    if not plain(samples.info):
+        _check_boxes(batch, shape, names, rows, shift)
+        return
+    axis = _axis(names, samples.along)
+    wanted = (len(batch), *shape[:axis], *shape[axis + 1 :])
+    if rows.shape != wanted:
+        refuse("write: values", rows.shape, f"{wanted} is expected: {len(batch)} rows of what the array holds")
+    places = np.asarray(memoryview(batch.index))[np.asarray(memoryview(batch.valid)).astype(bool)] + shift
+    if len(places) and not (places.min() >= 0 and places.max() < shape[axis]):
+        where = f"rows {places.min()} … {places.max()} of an array with {shape[axis]} along {samples.along}"
+        refuse("write: step", step, where)
+
+
+def put(batch: Batch, array: Any, rows: Any, shift: int) -> None:
+    """Write what `check_write` has passed."""
+    import numpy as np
+
+    samples = samples_of(batch)
     if not plain(samples.info):
         _write_boxes(batch, array, rows, shift)
         return
-    axis = _axis(array, samples.along)
-    wanted = array.shape[:axis] + array.shape[axis + 1 :]
-    if rows.shape[:1] != ids.shape or rows.shape[1:] != tuple(wanted):
-        refuse(
-            "write: values", rows.shape, f"{(len(ids), *wanted)} is expected: {len(ids)} rows of what {array!r} holds"
-        )
+    axis = _axis(names_of(array), samples.along)
     kept = np.asarray(memoryview(batch.valid)).astype(bool)
-    places, first = np.unique(ids[kept] + shift, return_index=True)
+    places, first = np.unique(np.asarray(memoryview(batch.index))[kept] + shift, return_index=True)
     rows = rows[kept][first]
-    if len(places) and not (places[0] >= 0 and places[-1] < array.shape[axis]):
-        refuse(
-            "write: step",
-            step,
-            f"rows {places[0]} … {places[-1]} of an array with {array.shape[axis]} along {samples.along}",
-        )
     for run in np.split(np.arange(len(places)), np.flatnonzero(np.diff(places) > 1) + 1):
         if len(run):
             region = (slice(None),) * axis + (slice(int(places[run[0]]), int(places[run[-1]]) + 1),)
             array[region] = np.moveaxis(rows[run[0] : run[-1] + 1], 0, axis)
 
 
-def _names(array: Any) -> list[str]:
+def names_of(array: Any) -> list[str]:
     """Of an array's dimensions; none where it does not say."""
     names = getattr(getattr(array, "metadata", None), "dimension_names", None)
     return list(names or dict(getattr(array, "attrs", {})).get("_ARRAY_DIMENSIONS") or [])
 
 
-def _axis(array: Any, along: str) -> int:
+def _axis(names: list[str], along: str) -> int:
     """Which dimension of an array is the sample axis: by name; without names the first."""
-    names = _names(array)
     return names.index(along) if along in names else 0
+
+
+def _box_axes(batch: Batch, dims: list[str]) -> tuple[dict[str, Any], list[int], str | None]:
+    """The sample axes that arrays have, which of these dimensions a row has, and the axis that `step` is along."""
+    axes = {name: axis for name, axis in samples_of(batch).axes.items() if axis["kind"] != "draws"}
+    kept = [d for d, name in enumerate(dims) if name not in axes or axes[name]["kind"] != "steps"]
+    return axes, kept, next((name for name, axis in axes.items() if axis["kind"] == "steps"), None)
+
+
+def _check_boxes(batch: Batch, shape: Any, dims: list[str], rows: Any, step: int) -> None:
+    import numpy as np
+
+    axes, kept, shifted = _box_axes(batch, dims)
+    missing = [name for name in axes if name not in dims]
+    if missing:
+        refuse("write: array", shape, f"it has no dimension {', '.join(missing)}: its dimensions are named {dims}")
+    wanted = [rows.shape[1 + k] if dims[d] in axes else shape[d] for k, d in enumerate(kept) if 1 + k < rows.ndim]
+    if rows.ndim != 1 + len(kept) or rows.shape != (len(batch), *wanted):
+        what = ", ".join(dims[d] if dims[d] in axes else f"{dims[d]}: {shape[d]}" for d in kept)
+        refuse("write: values", rows.shape, f"one row of ({what}) for each of {len(batch)}")
+    if shifted is None:
+        return
+    at = starts(batch)[shifted][np.asarray(memoryview(batch.valid)).astype(bool)] + step
+    if len(at) and not (at.min() >= 0 and at.max() < shape[dims.index(shifted)]):
+        refuse("write: step", step, f"{at.min()} … {at.max()} of {shape[dims.index(shifted)]} along {shifted}")
 
 
 def _write_boxes(batch: Batch, array: Any, rows: Any, step: int) -> None:
     """Row by row, each at its box; what lies outside the array is left out. Later rows win where boxes overlap."""
     import numpy as np
 
-    axes = {name: axis for name, axis in samples_of(batch).axes.items() if axis["kind"] != "draws"}
-    dims = _names(array)
-    missing = [name for name in axes if name not in dims]
-    if missing:
-        refuse("write: array", array, f"it has no dimension {', '.join(missing)}: its dimensions are named {dims}")
-    kept = [d for d, name in enumerate(dims) if name not in axes or axes[name]["kind"] != "steps"]
-    if rows.ndim != 1 + len(kept) or len(rows) != len(batch):
-        refuse("write: values", rows.shape, f"one row of ({', '.join(dims[d] for d in kept)}) for each of {len(batch)}")
-    shifted = next((name for name, axis in axes.items() if axis["kind"] == "steps"), None)
+    dims = names_of(array)
+    axes, kept, shifted = _box_axes(batch, dims)
     begin, valid = starts(batch), np.asarray(memoryview(batch.valid)).astype(bool)
     for r in np.flatnonzero(valid):
         region: list[Any] = [slice(None)] * array.ndim

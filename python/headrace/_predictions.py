@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._arguments import mapping, refuse, refuse_type
+from headrace._arguments import mapping, refuse, refuse_type, text
 from headrace._axes import plain
-from headrace._batch import as_numpy, samples_of, write
+from headrace._batch import as_numpy, check_write, names_of, put, samples_of, write
 from headrace._coords import beside
 
 if TYPE_CHECKING:
@@ -45,35 +45,60 @@ def write_predictions(target: Any, batch: Batch, values: Any, *, step: int = 0, 
     import zarr
 
     named = mapping("write_predictions: values", values, "a dict of arrays by name is expected for a group")
-    if isinstance(target, str) or hasattr(target, "__fspath__"):
-        group = zarr.open_group(target, mode="a")
-    elif isinstance(target, zarr.Group):
-        group = target
-    else:
+    path = isinstance(target, str) or hasattr(target, "__fspath__")
+    if not path and not isinstance(target, zarr.Group):
         refuse_type("write_predictions: target", target, "a path, a zarr group or a zarr array is expected")
-    for name, rows in named.items():
-        write(batch, _array(zarr, group, name, batch, as_numpy(rows), like), rows, step)
+    arrays = {text("write_predictions: values", name): as_numpy(rows) for name, rows in named.items()}
+    group = _opened(zarr, target) if path else target
+    designs = {name: _design(group, name, batch, rows, like, step) for name, rows in arrays.items()}
+    if group is None:  # nothing was wrong: now things are made
+        group = zarr.open_group(target, mode="a")
+    for name, rows in arrays.items():
+        design = designs[name]
+        put(batch, group[name] if design is None else design.make(zarr, group, name, samples_of(batch)), rows, step)
 
 
-def _array(zarr: Any, group: Any, name: str, batch: Batch, rows: Any, like: str | None) -> Any:
-    """The array of that name, made where there is none."""
-    if name in group:
-        return group[name]
-    samples = samples_of(batch)
-    view, dims = _like(samples, rows, like)
-    row_bytes = max(1, rows[:1].nbytes)
-    lengths, names = _whole(samples, rows, dims)
-    chunk = max(1, min(lengths[0], len(rows), _CHUNK // row_bytes))
-    steps = len(lengths) + 1 - rows.ndim
-    lead = (chunk, 1, 1, 1, 1, 1, 1, 1)[:steps]
-    made = _create(
-        zarr, group, name, lengths, (*lead, *rows.shape[1:]), rows.dtype, names,
-        fill_value=float("nan") if rows.dtype.kind == "f" else 0,
-    )  # fmt: skip
-    for number, dim in enumerate(names):
-        if dim not in group:
-            _copy_coordinate(zarr, group, samples, view, dim, number - steps, lengths[number])
-    return made
+def _opened(zarr: Any, path: Any) -> Any:
+    """The group at a path that may be written; None where there is none yet."""
+    try:
+        return zarr.open_group(path, mode="r+")
+    except FileNotFoundError:
+        return None
+
+
+class _Design:
+    """An array to be made."""
+
+    def __init__(self, samples: Samples, rows: Any, like: str | None) -> None:
+        self.view, dims = _like(samples, rows, like)
+        self.shape, self.names = _whole(samples, rows, dims)
+        self.steps = len(self.shape) + 1 - rows.ndim
+        chunk = max(1, min(self.shape[0], len(rows), _CHUNK // max(1, rows[:1].nbytes)))
+        self.chunks = (*(chunk, 1, 1, 1, 1, 1, 1, 1)[: self.steps], *rows.shape[1:])
+        self.dtype = rows.dtype
+
+    def make(self, zarr: Any, group: Any, name: str, samples: Samples) -> Any:
+        """… with its coordinates."""
+        fill = float("nan") if self.dtype.kind == "f" else 0
+        made = _create(zarr, group, name, self.shape, self.chunks, self.dtype, self.names, fill_value=fill)
+        for number, dim in enumerate(self.names):
+            if dim not in group:
+                _copy_coordinate(zarr, group, samples, self.view, dim, number - self.steps, self.shape[number])
+        return made
+
+
+def _design(group: Any, name: str, batch: Batch, rows: Any, like: str | None, step: int) -> _Design | None:
+    """What is to be made for these rows; None: it is there. Whatever is wrong with them is an error."""
+    if not rows.ndim or len(rows) != len(batch):
+        refuse(f"write_predictions: {name}", rows.shape, f"one row for each of {len(batch)} samples is expected")
+    if group is not None and name in group:
+        if not hasattr(group[name], "shape"):
+            refuse("write_predictions: values", name, "there is a group of that name in the target")
+        check_write(batch, group[name].shape, names_of(group[name]), rows, step)
+        return None
+    design = _Design(samples_of(batch), rows, like)
+    check_write(batch, design.shape, design.names, rows, step)
+    return design
 
 
 def _whole(samples: Samples, rows: Any, dims: list[str]) -> tuple[tuple[int, ...], list[str]]:

@@ -92,12 +92,14 @@ def _scales(view: View, archive: Archive, axes: dict[str, Any]) -> dict[str, Any
 
 
 def _add_steps(handle: Any, name: str, dim: str, value: object) -> bool:
+    if isinstance(value, (steps, window)) and value.gaps is not None:
+        handle.gaps(name, dim, value.gaps)
     if isinstance(value, steps):
         handle.steps(name, dim, value.first, value.last, value.step)
     elif isinstance(value, window):
         handle.window(name, dim, value.n)
     elif isinstance(value, lag):
-        handle.lag(name, dim, value.duration)
+        handle.lag(name, dim, value.duration, value.tolerance)
     else:
         return False
     return True

@@ -14,17 +14,22 @@ if TYPE_CHECKING:
 class steps:
     """Index steps around the sample, from `first` to `last`, both included, or every `step`-th of them.
 
-    A single step (``last`` left out) drops the dimension.
+    A single step (``last`` left out) drops the dimension. `gaps` is for axes on which positions are missing: by default
+    steps run over gaps; "drop" leaves out the samples whose steps (from the sample on) do. A gap is where neighbours
+    are off their usual distance, the median, by more than half; a duration ("6h") or a number says instead how far
+    apart they may be.
 
     >>> hr.steps(-6, 0)        # seven steps that end at the sample
     steps(-6, 0)
     >>> hr.steps(-12, 0, 6)    # three: twelve and six steps before, and the sample
     steps(-12, 0, 6)
+    >>> hr.steps(6, gaps="drop")
+    steps(6, gaps='drop')
     """
 
-    __slots__ = ("first", "last", "step")
+    __slots__ = ("first", "gaps", "last", "step")
 
-    def __init__(self, first: int, last: int | None = None, step: int = 1) -> None:
+    def __init__(self, first: int, last: int | None = None, step: int = 1, *, gaps: str | float | None = None) -> None:
         self.first = integer("steps: first", first)
         self.last = self.first if last is None else integer("steps: last", last)
         if self.last < self.first:
@@ -33,36 +38,50 @@ class steps:
         if (self.last - self.first) % self.step:
             near = self.last - (self.last - self.first) % self.step
             refuse("steps: last", last, f"from {first} every {step}: the last such step is {near}")
+        self.gaps = _gaps("steps", gaps)
 
     def __repr__(self) -> str:
-        if self.first == self.last:
-            return f"steps({self.first})"
-        return (
-            f"steps({self.first}, {self.last})" if self.step == 1 else f"steps({self.first}, {self.last}, {self.step})"
-        )
+        numbers = [self.first, self.last, self.step][: 1 if self.first == self.last else 2 if self.step == 1 else 3]
+        return f"steps({', '.join(map(str, numbers))}{_gaps_text(self.gaps)})"
 
 
 class window:
-    """The `n` steps that end at the sample; the dimension stays, also for n = 1."""
+    """The `n` steps that end at the sample; the dimension stays, also for n = 1. `gaps` as for `steps`."""
 
-    __slots__ = ("n",)
+    __slots__ = ("gaps", "n")
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, *, gaps: str | float | None = None) -> None:
         self.n = integer("window: n", n, 1)
+        self.gaps = _gaps("window", gaps)
 
     def __repr__(self) -> str:
-        return f"window({self.n})"
+        return f"window({self.n}{_gaps_text(self.gaps)})"
+
+
+def _gaps(call: str, gaps: object) -> str | None:
+    accepted = "None, 'drop', or how far apart neighbours may be ('6h', or a number) is expected"
+    if gaps is None:
+        return None
+    if isinstance(gaps, str):
+        return text(f"{call}: gaps", gaps, accepted)
+    return str(real(f"{call}: gaps", gaps, accepted))
+
+
+def _gaps_text(gaps: str | None) -> str:
+    return "" if gaps is None else f", gaps={gaps!r}"
 
 
 class lag:
     """The step that lies `duration` *before* the sample, by coordinate: ``lag("6h")``; ``lag("-1D")`` lies after it.
 
-    The coordinate must be uniformly spaced. On coordinates that are no times, a number in the coordinate's unit.
+    On coordinates that are no times, a number in the coordinate's unit. Where the coordinate has gaps, or is not evenly
+    spaced, it has to be sorted, and the value is looked for: positions without one there are no samples. `tolerance`:
+    the nearest at most so far off will do (of two as near, the greater).
     """
 
-    __slots__ = ("duration",)
+    __slots__ = ("duration", "tolerance")
 
-    def __init__(self, duration: str | int | float) -> None:
+    def __init__(self, duration: str | int | float, tolerance: str | float | None = None) -> None:
         accepted = "a duration such as '6h', '30min' or '-1D', or a number in the coordinate's unit, is expected"
         if isinstance(duration, str):
             self.duration = text("lag: duration", duration)
@@ -70,9 +89,17 @@ class lag:
             self.duration = str(duration)
         else:
             refuse("lag: duration", duration, accepted)
+        self.tolerance = _tolerance("lag: tolerance", tolerance)
 
     def __repr__(self) -> str:
-        return f"lag({self.duration!r})"
+        return f"lag({self.duration!r}{'' if self.tolerance is None else f', tolerance={self.tolerance!r}'})"
+
+
+def _tolerance(what: str, value: object) -> str | None:
+    accepted = "a duration such as '3h', or a number, is expected"
+    if value is None:
+        return None
+    return text(what, value, accepted) if isinstance(value, str) else str(real(what, value, accepted))
 
 
 class View:
@@ -255,8 +282,7 @@ def _join(how: object, tolerance: object, on: object) -> Join | None:
     words = [f"join={how!r}"]
     words += [f"tolerance={tolerance!r}"] if tolerance is not None else []
     words += [f"on={on!r}"] if on is not None else []
-    if tolerance is not None and not isinstance(tolerance, str):
-        tolerance = str(real("view: tolerance", tolerance, "a duration such as '3h', or a number, is expected"))
+    tolerance = _tolerance("view: tolerance", tolerance)
     dim: Any = on
     axis = None
     if isinstance(on, dict):

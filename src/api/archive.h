@@ -32,6 +32,9 @@ struct archive_contents {
 int archive_walk(struct hr_archive *a,
                  int (*report)(const struct archive_contents *c, void *arg, struct hr_error *e),
                  void *arg, struct hr_error *e);
+/* All of an array as it is stored, each member of a joined one as its own attributes mean it; hr_free it. */
+int archive_read_stored(struct hr_archive *a, const char *array, void **data, size_t *n,
+                        struct hr_error *e);
 /* HR_EFORK in a forked child. */
 int archive_check(const struct hr_archive *a, struct hr_error *e);
 

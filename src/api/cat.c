@@ -25,6 +25,7 @@ struct stream {
     uint64_t items;
     bool text; /* variable-length items */
     bool decode;
+    bool each; /* as stored, of joined arrays too: the caller decodes each by its own attributes */
     bool convert;
     bool rebase; /* times of joined arrays: counted from the moment the first member counts from */
     struct cf cf;
@@ -85,6 +86,8 @@ static int take_type(struct stream *s, enum hr_dtype dtype, int decode, struct h
     s->decode = decode;
     if (decode)
         TRY(cf_of_array(x, &s->cf, e));
+    else if (!s->each)
+        TRY(cf_stored_alike(x, e));
     s->to = dtype == HR_NONE ? s->cf.result : dtype;
     TRY(cf_check(&s->cf, s->to, e));
     s->rebase = decode && x->members && x->members->units_differ;
@@ -373,6 +376,20 @@ static int put_memory(struct stream *s, const void *data, uint64_t n, struct hr_
     return 0;
 }
 
+/* What was put, which is the caller's from now on. */
+static int take_data(struct stream *s, int rc, void **data, size_t *n, struct hr_error *e)
+{
+    if (rc >= 0 && !s->data && !(s->data = mem_alloc(1)))
+        rc = error_nomem(e, 1, "a region");
+    if (rc < 0) {
+        mem_free(s->data);
+        return rc;
+    }
+    *data = s->data;
+    *n = s->size;
+    return 0;
+}
+
 int hr_archive_read(struct hr_archive *a, const char *array, int ndim, const int64_t *start,
                     const int64_t *count, const int64_t *step, enum hr_dtype dtype, int decode,
                     void **data, size_t *n, struct hr_error *e)
@@ -382,13 +399,13 @@ int hr_archive_read(struct hr_archive *a, const char *array, int ndim, const int
         return error_set(e, HR_EINVAL,
                          "hr_archive_read: no archive, array, region or place for the data");
     int rc = stream_box(a, array, &s, ndim, start, count, step, dtype, decode, e);
-    if (rc >= 0 && !s.data && !(s.data = mem_alloc(1)))
-        rc = error_nomem(e, 1, "a region");
-    if (rc < 0) {
-        mem_free(s.data);
-        return rc;
-    }
-    *data = s.data;
-    *n = s.size;
-    return 0;
+    return take_data(&s, rc, data, n, e);
+}
+
+int archive_read_stored(struct hr_archive *a, const char *array, void **data, size_t *n,
+                        struct hr_error *e)
+{
+    struct stream s = {.put = put_memory, .each = true};
+    int rc = stream_box(a, array, &s, 0, NULL, NULL, NULL, HR_NONE, 0, e);
+    return take_data(&s, rc, data, n, e);
 }

@@ -27,6 +27,8 @@ struct dim_spec {
     enum view_join join; /* how a position of the axis is found in the array, if not by number … */
     const char *tolerance; /* … and how far off its value may be; NULL: not at all */
     const int64_t *table;  /* where each position is, once the samples are frozen */
+    const int64_t *lag;    /* where in the array each of its positions has its counterpart, or -1 */
+    const char *gaps; /* "drop", or how far apart neighbours may be that steps run over; NULL */
 };
 struct view_spec {
     const char *name, *stack;
@@ -106,6 +108,12 @@ int core_view_layout(const struct core *c, const struct view_spec *v, struct sam
                      struct hr_error *e);
 /* May `s` still get axes and views? With the lock held; HR_ESTATE. */
 int core_building(const struct hr_samples *s, struct hr_error *e);
+/* The view and the dimension for a selection there, with the lock held: HR_ENOENT, HR_EINVAL. */
+int core_view_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
+                  struct view_spec **v, int *d, struct hr_error *e);
+/* What a view takes there; scale, join and gaps stay. */
+int core_set_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
+                 struct dim_spec spec, struct hr_error *e);
 /* "time, lat, lon", and the one that was perhaps meant where `wanted` is none of them. */
 const char *core_dims_text(struct core *c, const struct array *x, const char *wanted, char *out,
                            size_t n);

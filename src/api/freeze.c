@@ -1,5 +1,6 @@
 /* Freezing: arrays become plan_arrays, views become parts, and the ids whose boxes leave an array are excluded. */
 #include "api/cells.h"
+#include "api/gaps.h"
 #include "api/ids.h"
 #include "api/join.h"
 #include "format/members.h"
@@ -277,8 +278,12 @@ static int find_table(struct core *c, struct view_spec *v, int d, const struct a
     const struct axis_spec *a = &c->axes[v->dim[d].axis];
     struct coordinate left, right;
     int64_t *table = NULL;
-    if (!v->dim[d].join || x != v->arrays[0])
+    if (x != v->arrays[0])
         return 0;
+    if (!v->dim[d].join) {
+        v->dim[d].table = v->dim[d].lag;
+        return 0;
+    }
     TRY(coordinate_read(c->archive, a->array, a->name, a->length, &left, e));
     int rc = coordinate_read(c->archive, x, v->dims[d], (int64_t)x->shape[d], &right, e);
     if (!rc) {
@@ -289,8 +294,8 @@ static int find_table(struct core *c, struct view_spec *v, int d, const struct a
     if (rc < 0)
         return error_context(e, rc, "view %s", v->name);
     int64_t *kept = arena_array(&c->arena, (size_t)a->length, sizeof *kept);
-    if (kept)
-        memcpy(kept, table, (size_t)a->length * sizeof *kept);
+    for (int64_t i = 0; kept && i < a->length; i++)
+        kept[i] = table[i] >= 0 && v->dim[d].lag ? v->dim[d].lag[table[i]] : table[i];
     mem_free(table);
     v->dim[d].table = kept;
     return kept ? 0 : error_nomem(e, (uint64_t)a->length * sizeof *kept, "a join");
@@ -302,7 +307,8 @@ static int check_window(struct core *c, struct view_spec *v, int d, const struct
 {
     const struct dim_spec *steps = &v->dim[d];
     int64_t length = (int64_t)x->shape[d];
-    if (c->axes[steps->axis].edge != EDGE_VALID || (steps->count - 1) * steps->step < length)
+    if (c->axes[steps->axis].edge != EDGE_VALID || steps->join == JOIN_LEFT ||
+        (steps->count - 1) * steps->step < length)
         return 0;
     return error_set(e, HR_EINVAL,
                      "view %s takes %lld steps, but %s is only %lld long: no sample has them all",
@@ -353,7 +359,7 @@ static int freeze_dim(struct core *c, const struct view_spec *v, const struct ar
         return 0;
     const struct axis_spec *a = &c->axes[spec->axis];
     axis_dim(a, spec->axis, scale_above(spec), scale_below(spec), out);
-    if (spec->join) {
+    if (spec->join || spec->lag) {
         out->table = spec->table;
         out->edge = spec->join == JOIN_LEFT ? EDGE_PAD : EDGE_VALID;
         return 0;
@@ -398,6 +404,9 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
         struct plan_part *p = &c->parts[c->n_parts++];
         p->array = source_number(c, x, e);
         TRY(p->array);
+        int rc = v->decode || v->mask_of ? 0 : cf_stored_alike(x, e);
+        if (rc < 0)
+            return error_context(e, rc, "view %s", v->name);
         p->view = number;
         p->to_offset = (uint64_t)i * stack_stride;
         for (int d = 0; d < x->ndim; d++)
@@ -432,7 +441,8 @@ static int settle_ids(struct core *c, struct hr_error *e)
     TRY(split_valid_ids(c->arrays, c->parts, c->n_parts, axes, c->n_axes, e));
     for (int a = 0; a < c->n_axes; a++)
         c->all[a] = (struct span){(int64_t)axes[a].first, (int64_t)axes[a].last};
-    return drop_holes(c, axes, e);
+    TRY(drop_holes(c, axes, e));
+    return gaps_drop(c, e);
 }
 
 static int freeze_locked(struct core *c, struct hr_error *e)

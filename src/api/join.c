@@ -8,10 +8,13 @@
 #include "base/mem.h"
 
 struct join {
+    const char *what; /* "join" or "lag", for messages */
     const struct coordinate *left, *right;
-    bool near;     /* with a tolerance */
-    int64_t us;    /* of times */
-    double number; /* of numbers */
+    int64_t back_us; /* the left's values are this much less: times, … */
+    double back;     /* … or numbers */
+    bool near;       /* with a tolerance */
+    int64_t us;      /* of times */
+    double number;   /* of numbers */
     bool single, floats, falling;
     int64_t *place; /* of the right's texts, in their order */
 };
@@ -38,23 +41,30 @@ static int read_tolerance(struct join *j, const char *tolerance, struct hr_error
     j->near = tolerance != NULL;
     if (!tolerance)
         return 0;
+    double number = decimal_read(tolerance, &end);
+    bool plain = end != tolerance && !*end && number >= 0 && !isinf(number);
     switch (j->left->kind) {
     case COORDINATE_TEXT:
-        return error_set(e, HR_EINVAL, "join: texts of %s are equal or not: leave tolerance out",
-                         j->left->name);
+        return error_set(e, HR_EINVAL, "%s: texts of %s are equal or not: leave tolerance out",
+                         j->what, j->left->name);
     case COORDINATE_TIME:
-        if (!cftime_duration(tolerance, &j->us) || j->us < 0)
+        if (cftime_duration(tolerance, &j->us) && j->us >= 0)
+            return 0;
+        if (plain)
             return error_set(
                 e, HR_EINVAL,
-                "join: tolerance \"%s\" is no duration: write \"3h\", \"30min\", \"1D\"",
-                tolerance);
-        return 0;
+                "%s: tolerance %.12g has no unit, and %s holds times: write \"%.12gh\" for hours, "
+                "\"%.12gD\" for days",
+                j->what, number, j->left->name, number, number);
+        return error_set(e, HR_EINVAL,
+                         "%s: tolerance \"%s\" is no duration: write \"3h\", \"30min\", \"1D\"",
+                         j->what, tolerance);
     default:
-        j->number = decimal_read(tolerance, &end);
-        if (end == tolerance || *end || !(j->number >= 0) || isinf(j->number))
+        j->number = number;
+        if (!plain)
             return error_set(e, HR_EINVAL,
-                             "join: tolerance \"%s\" is no number in the unit of coordinate %s",
-                             tolerance, j->left->name);
+                             "%s: tolerance \"%s\" is no number in the unit of coordinate %s",
+                             j->what, tolerance, j->left->name);
         return 0;
     }
 }
@@ -88,9 +98,10 @@ static int check_order(struct join *j, struct hr_error *e)
             continue;
         coordinate_text(c, i, at, sizeof at);
         return error_set(e, HR_EINVAL,
-                         "join: %s %s (at index %lld, %s): what is joined to needs a sorted "
+                         "%s: %s %s (at index %lld, %s): values are looked up in a sorted "
                          "coordinate without repeats",
-                         c->name, way ? "is not sorted" : "has a value twice", (long long)i, at);
+                         j->what, c->name, way ? "is not sorted" : "has a value twice",
+                         (long long)i, at);
     }
     return 0;
 }
@@ -145,13 +156,15 @@ static bool want(const struct join *j, int64_t at, struct wanted *w)
 {
     const struct coordinate *c = j->left;
     if (j->floats) {
-        w->d = number(j, c, at);
+        w->d = number(j, c, at) - j->back;
         return !isnan(w->d);
     }
-    w->i = c->ints[at];
-    if (c->kind != COORDINATE_TIME)
-        return true;
-    return w->i != INT64_MIN && cftime_convert(c->time.calendar, j->right->time.calendar, &w->i);
+    if (c->kind == COORDINATE_TIME && c->ints[at] == INT64_MIN)
+        return false;
+    if (__builtin_sub_overflow(c->ints[at], j->back_us, &w->i))
+        return false;
+    return c->kind != COORDINATE_TIME || c == j->right ||
+           cftime_convert(c->time.calendar, j->right->time.calendar, &w->i);
 }
 
 /* Does the right's value at i lie below the wanted one? */
@@ -245,19 +258,15 @@ static int prepare(struct join *j, const char *tolerance, struct hr_error *e)
     return b->kind == COORDINATE_TEXT ? sort_texts(j, e) : check_order(j, e);
 }
 
-static int fill(const struct join *j, const char *tolerance, int64_t **table, struct hr_error *e)
+static int fill(const struct join *j, int64_t **table, bool *some, struct hr_error *e)
 {
-    bool some = false;
     int64_t *t = mem_array((size_t)j->left->n + 1, sizeof *t);
+    *some = false;
     if (!t)
         return error_nomem(e, (uint64_t)j->left->n * 8, "the table of a join");
     for (int64_t i = 0; i < j->left->n; i++) {
         t[i] = find(j, i);
-        some |= t[i] >= 0;
-    }
-    if (!some) {
-        mem_free(t);
-        return no_overlap(j, tolerance, e);
+        *some |= t[i] >= 0;
     }
     *table = t;
     return 0;
@@ -266,10 +275,31 @@ static int fill(const struct join *j, const char *tolerance, int64_t **table, st
 int join_table(const struct coordinate *left, const struct coordinate *right, const char *tolerance,
                int64_t **table, struct hr_error *e)
 {
-    struct join j = {.left = left, .right = right};
+    struct join j = {.what = "join", .left = left, .right = right};
+    bool some = true;
+    *table = NULL;
     int rc = prepare(&j, tolerance, e);
     if (rc >= 0)
-        rc = fill(&j, tolerance, table, e);
+        rc = fill(&j, table, &some, e);
+    if (!some) {
+        mem_free(*table);
+        *table = NULL;
+        rc = no_overlap(&j, tolerance, e);
+    }
     mem_free(j.place);
     return rc;
+}
+
+int join_lag(const struct coordinate *c, const struct lag_by *by, const char *tolerance,
+             int64_t **table, bool *some, struct hr_error *e)
+{
+    struct join j = {.what = "lag", .left = c, .right = c, .back_us = by->us, .back = by->number};
+    *table = NULL;
+    TRY(prepare(&j, tolerance, e));
+    if (c->kind == COORDINATE_INT && !j.floats && by->number != (double)by->us)
+        j.floats = true;
+    j.near = j.near || by->noise > 0;
+    j.number = j.number > by->noise ? j.number : by->noise;
+    j.us = (double)j.us > by->noise ? j.us : (int64_t)by->noise;
+    return fill(&j, table, some, e);
 }

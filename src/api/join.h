@@ -16,4 +16,13 @@
 int join_table(const struct coordinate *left, const struct coordinate *right, const char *tolerance,
                int64_t **table, struct hr_error *e);
 
+struct lag_by {
+    int64_t us;    /* of times; of whole numbers, where `number` is one */
+    double number; /* of numbers */
+    double noise;  /* how far off a value is by rounding alone, in the same unit */
+};
+/* The same for a coordinate and itself: (*table)[i] is where the value at i, less the lag, stands. *some: any of them does. */
+int join_lag(const struct coordinate *c, const struct lag_by *by, const char *tolerance,
+             int64_t **table, bool *some, struct hr_error *e);
+
 #endif

@@ -199,7 +199,7 @@ static int read_into(struct hr_archive *a, const struct array *array, const char
     c->name = arena_strdup(&c->arena, x->path);
     void *data;
     size_t size;
-    TRY(hr_archive_read(a, x->path, 0, NULL, NULL, NULL, HR_NONE, 0, &data, &size, e));
+    TRY(archive_read_stored(a, x->path, &data, &size, e));
     enum hr_dtype t = x->type.kind;
     int rc;
     if (!c->name)
@@ -486,64 +486,4 @@ int coordinate_select(const struct coordinate *c, struct arena *arena, const str
     if (json_is(labels, JSON_ARRAY))
         return select_list(c, arena, labels, out, e);
     return select_scalar(c, labels, out, e);
-}
-
-int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *steps,
-                     struct hr_error *e)
-{
-    if (c->n < 2)
-        return error_set(e, HR_EINVAL,
-                         "coordinate %s has fewer than two values: a lag has no meaning on it",
-                         c->name);
-    if (c->kind == COORDINATE_TEXT)
-        return error_set(e, HR_EINVAL, "coordinate %s holds texts: use hr.steps instead of a lag",
-                         c->name);
-    double spacing, want;
-    char *end;
-    int64_t us;
-    if (c->kind == COORDINATE_TIME) {
-        int64_t d = c->ints[1] - c->ints[0];
-        for (int64_t i = 1; i < c->n; i++) {
-            if (c->ints[i] - c->ints[i - 1] != d) {
-                char at[64];
-                coordinate_text(c, i, at, sizeof at);
-                return error_set(
-                    e, HR_EINVAL,
-                    "coordinate %s is not uniformly spaced (at index %lld, %s): use hr.steps "
-                    "instead of a lag",
-                    c->name, (long long)i, at);
-            }
-        }
-        if (!cftime_duration(duration, &us))
-            return error_set(e, HR_EINVAL,
-                             "\"%s\" is no duration: write \"6h\", \"-1D\", \"30min\"", duration);
-        spacing = (double)d;
-        want = (double)us;
-    } else {
-        double first = c->floats ? c->floats[0] : (double)c->ints[0];
-        double second = c->floats ? c->floats[1] : (double)c->ints[1];
-        spacing = second - first;
-        for (int64_t i = 2; i < c->n; i++) {
-            double v = c->floats ? c->floats[i] : (double)c->ints[i];
-            if (!(fabs(v - first - spacing * (double)i) <= fabs(spacing) * 1e-3))
-                return error_set(
-                    e, HR_EINVAL,
-                    "coordinate %s is not uniformly spaced (at index %lld): use hr.steps "
-                    "instead of a lag",
-                    c->name, (long long)i);
-        }
-        want = decimal_read(duration, &end);
-        if (end == duration || *end)
-            return error_set(e, HR_EINVAL, "\"%s\" is no number in the unit of coordinate %s",
-                             duration, c->name);
-    }
-    double n = want / spacing;
-    if (!isfinite(n) || fabs(n - round(n)) > 1e-6 || fabs(n) > 1e15)
-        return error_set(
-            e, HR_EINVAL,
-            "a lag of \"%s\" is %.4g steps of coordinate %s: it must be a whole number of "
-            "them",
-            duration, n, c->name);
-    *steps = llround(n);
-    return 0;
 }

@@ -42,8 +42,5 @@ struct selection {
 /* `labels` as in hr_view_sel. */
 int coordinate_select(const struct coordinate *c, struct arena *arena, const struct json *labels,
                       struct selection *out, struct hr_error *e);
-/* Steps that `duration` is, on a uniformly spaced coordinate. */
-int coordinate_steps(const struct coordinate *c, const char *duration, int64_t *steps,
-                     struct hr_error *e);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "api/archive.h"
 #include "api/core.h"
+#include "api/gaps.h"
 #include "api/loader.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -211,9 +212,22 @@ static void advise_use(struct buf *b, const struct plan_cost *c)
                100 * c->useful_bytes / once);
 }
 
+/* Steps count positions, which is not what they mean where some are not there. */
+static void advise_gaps(struct buf *b, struct hr_samples *s)
+{
+    struct gaps_note n;
+    if (gaps_look(s, &n, NULL) < 0 || !n.samples)
+        return;
+    advise(b,
+           "view %.60s: the steps of %lld sample%s run over %lld gap%s of %.60s (the first before "
+           "%.40s); gaps=\"drop\" in hr.steps or hr.window leaves such samples out",
+           n.view, (long long)n.samples, n.samples == 1 ? "" : "s", (long long)n.gaps,
+           n.gaps == 1 ? "" : "s", n.dim, n.at);
+}
+
 /* What would make the plan better, with the numbers to type. */
 static void put_advice(struct buf *b, const struct plan_facts *f, const struct engine_facts *g,
-                       const struct plan_cost *c)
+                       const struct plan_cost *c, struct hr_samples *s)
 {
     key(b, "advice");
     buf_putc(b, '[');
@@ -221,6 +235,7 @@ static void put_advice(struct buf *b, const struct plan_facts *f, const struct e
     advise_reads(b, f, c);
     advise_shuffle(b, f, c);
     advise_use(b, c);
+    advise_gaps(b, s);
     buf_puts(b, "]");
 }
 
@@ -278,7 +293,7 @@ int hr_loader_plan_json(struct hr_loader *l, char **json, struct hr_error *e)
         put_cost(&b, &cost);
         put_memory(&b, driver_facts(driver));
         put_warnings(&b, plan);
-        put_advice(&b, f, driver_facts(driver), &cost);
+        put_advice(&b, f, driver_facts(driver), &cost, l->samples);
         put_choices(&b, l);
         buf_puts(&b, "}");
         rc = finish(&b, json, e);

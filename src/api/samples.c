@@ -2,6 +2,7 @@
  * bitmap over it. What is derived by sel, isel and split shares the core and differs in ids only. */
 #include "api/cells.h"
 #include "api/ids.h"
+#include "api/spacing.h"
 #include "base/mem.h"
 #include <string.h>
 
@@ -139,7 +140,7 @@ int hr_samples_axis_steps(struct hr_samples *s, const char *dim, const char *dur
         return error_set(e, HR_EINVAL,
                          "samples along %s are boxes: a duration is no number of them", a->name);
     TRY(coordinate_read(s->core->archive, a->array, a->name, a->length, &c, e));
-    int rc = coordinate_steps(&c, duration, steps, e);
+    int rc = coordinate_steps(&c, duration, "give a number of positions", steps, e);
     coordinate_dispose(&c);
     return rc;
 }

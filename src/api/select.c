@@ -47,9 +47,8 @@ static int dim_named(struct core *c, const struct view_spec *v, const char *dim,
     return found;
 }
 
-/* Finds the view and the dimension for a selection; under the lock. */
-static int view_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
-                    struct view_spec **v, int *d, struct hr_error *e)
+int core_view_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
+                  struct view_spec **v, int *d, struct hr_error *e)
 {
     struct core *c = s->core;
     TRY(core_building(s, e));
@@ -68,13 +67,13 @@ static int view_dim(struct hr_samples *s, const char *view, const char *dim, boo
     return 0;
 }
 
-static int set_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
-                   struct dim_spec spec, struct hr_error *e)
+int core_set_dim(struct hr_samples *s, const char *view, const char *dim, bool on_axis,
+                 struct dim_spec spec, struct hr_error *e)
 {
     struct view_spec *v;
     int d;
     pthread_mutex_lock(&s->core->lock);
-    int rc = view_dim(s, view, dim, on_axis, &v, &d, e);
+    int rc = core_view_dim(s, view, dim, on_axis, &v, &d, e);
     if (!rc) {
         spec.set = true;
         spec.axis = on_axis ? v->dim[d].axis : NO_AXIS;
@@ -82,6 +81,7 @@ static int set_dim(struct hr_samples *s, const char *view, const char *dim, bool
         spec.scale_of = v->dim[d].scale_of;
         spec.join = v->dim[d].join;
         spec.tolerance = v->dim[d].tolerance;
+        spec.gaps = v->dim[d].gaps;
         v->dim[d] = spec;
     }
     pthread_mutex_unlock(&s->core->lock);
@@ -116,13 +116,13 @@ int hr_view_steps_every(struct hr_samples *s, const char *view, const char *dim,
             "is %lld",
             (long long)first, (long long)last, (long long)step,
             (long long)(last - (last - first) % step));
-    return set_dim(s, view, dim, true,
-                   (struct dim_spec){.kind = SEL_SAMPLE,
-                                     .keep = last > first,
-                                     .start = first,
-                                     .count = (last - first) / step + 1,
-                                     .step = step},
-                   e);
+    return core_set_dim(s, view, dim, true,
+                        (struct dim_spec){.kind = SEL_SAMPLE,
+                                          .keep = last > first,
+                                          .start = first,
+                                          .count = (last - first) / step + 1,
+                                          .step = step},
+                        e);
 }
 
 int hr_view_scale(struct hr_samples *s, const char *view, const char *dim, int64_t scale,
@@ -134,7 +134,7 @@ int hr_view_scale(struct hr_samples *s, const char *view, const char *dim, int64
         return error_set(e, HR_EINVAL, "scale %lld / %lld: two numbers from 1 to %d are expected",
                          (long long)scale, (long long)scale_of, MOST_SCALE);
     pthread_mutex_lock(&s->core->lock);
-    int rc = view_dim(s, view, dim, true, &v, &d, e);
+    int rc = core_view_dim(s, view, dim, true, &v, &d, e);
     if (!rc) {
         v->dim[d].scale = scale;
         v->dim[d].scale_of = scale_of;
@@ -190,29 +190,10 @@ int hr_view_window(struct hr_samples *s, const char *view, const char *dim, int6
                          (long long)n);
     if (n > MOST_STEPS)
         return error_set(e, HR_EINVAL, "window(%lld): no axis is that long", (long long)n);
-    return set_dim(
+    return core_set_dim(
         s, view, dim, true,
         (struct dim_spec){.kind = SEL_SAMPLE, .keep = true, .start = 1 - n, .count = n, .step = 1},
         e);
-}
-
-int hr_view_lag(struct hr_samples *s, const char *view, const char *dim, const char *duration,
-                struct hr_error *e)
-{
-    struct view_spec *v;
-    struct coordinate c;
-    int64_t steps;
-    int d;
-    pthread_mutex_lock(&s->core->lock);
-    int rc = view_dim(s, view, dim, true, &v, &d, e);
-    pthread_mutex_unlock(&s->core->lock);
-    TRY(rc);
-    TRY(coordinate_read(s->core->archive, v->arrays[0], dim, (int64_t)v->arrays[0]->shape[d], &c,
-                        e));
-    rc = coordinate_steps(&c, duration, &steps, e);
-    coordinate_dispose(&c);
-    TRY(rc);
-    return hr_view_steps(s, view, dim, -steps, -steps, e);
 }
 
 /* Length of a dimension of a view, or an error. */
@@ -222,7 +203,7 @@ static int view_length(struct hr_samples *s, const char *view, const char *dim,
     struct view_spec *v;
     int d;
     pthread_mutex_lock(&s->core->lock);
-    int rc = view_dim(s, view, dim, false, &v, &d, e);
+    int rc = core_view_dim(s, view, dim, false, &v, &d, e);
     if (!rc) {
         *x = v->arrays[0];
         *n = (int64_t)(*x)->shape[d];
@@ -269,8 +250,9 @@ int hr_view_isel(struct hr_samples *s, const char *view, const char *dim, int64_
     int64_t n = 0;
     TRY(view_length(s, view, dim, &x, &n, e));
     TRY(wrap_index(&index, n, dim, e));
-    return set_dim(s, view, dim, false,
-                   (struct dim_spec){.kind = SEL_SLICE, .start = index, .count = 1, .step = 1}, e);
+    return core_set_dim(s, view, dim, false,
+                        (struct dim_spec){.kind = SEL_SLICE, .start = index, .count = 1, .step = 1},
+                        e);
 }
 
 int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim, int has_start,
@@ -282,7 +264,7 @@ int hr_view_isel_slice(struct hr_samples *s, const char *view, const char *dim, 
     TRY(core_slice_range(has_start, start, has_stop, stop, step, n, &from, &count, e));
     if (!count)
         return nothing_selected(view, dim, e);
-    return set_dim(
+    return core_set_dim(
         s, view, dim, false,
         (struct dim_spec){
             .kind = SEL_SLICE, .keep = true, .start = from, .count = count, .step = step},
@@ -306,7 +288,7 @@ int hr_view_isel_list(struct hr_samples *s, const char *view, const char *dim, c
         list[i] = index[i];
         TRY(wrap_index(&list[i], length, dim, e));
     }
-    return set_dim(
+    return core_set_dim(
         s, view, dim, false,
         (struct dim_spec){.kind = SEL_LIST, .keep = true, .count = n, .step = 1, .list = list}, e);
 }
@@ -339,13 +321,13 @@ int hr_view_sel(struct hr_samples *s, const char *view, const char *dim, const c
     if (!rc && sel.kind == SELECTION_LIST)
         rc = hr_view_isel_list(s, view, dim, sel.list, (int)sel.count, e);
     else if (!rc)
-        rc = set_dim(s, view, dim, false,
-                     (struct dim_spec){.kind = SEL_SLICE,
-                                       .keep = sel.kind == SELECTION_RANGE,
-                                       .start = sel.start,
-                                       .count = sel.count,
-                                       .step = sel.step},
-                     e);
+        rc = core_set_dim(s, view, dim, false,
+                          (struct dim_spec){.kind = SEL_SLICE,
+                                            .keep = sel.kind == SELECTION_RANGE,
+                                            .start = sel.start,
+                                            .count = sel.count,
+                                            .step = sel.step},
+                          e);
     arena_dispose(&scratch);
     return rc;
 }

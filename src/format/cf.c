@@ -280,6 +280,33 @@ int cf_of_array(const struct array *x, struct cf *out, struct hr_error *e)
     return 0;
 }
 
+/* Missing values aside, which are as they are. */
+static bool same_factors(const struct cf *a, const struct cf *b)
+{
+    return a->packed == b->packed && a->scale == b->scale && a->offset == b->offset;
+}
+
+int cf_stored_alike(const struct array *x, struct hr_error *e)
+{
+    struct cf first, other;
+    TRY(of_leaf(array_leaf_at(x, 0), &first, e));
+    for (int i = 1; i < array_leaves(x); i++) {
+        TRY(of_leaf(array_leaf_at(x, i), &other, e));
+        if (!same_factors(&first, &other))
+            return error_set(
+                e, HR_EINVAL,
+                "array %s is packed differently in %.120s (scale %.9g, offset %.9g%s) and %.120s "
+                "(scale "
+                "%.9g, offset %.9g%s), so that its numbers as stored do not compare: leave out "
+                "decode=False, or open one of the two alone",
+                x->path, array_leaf_name(x, 0), first.scale, first.offset + 0.0,
+                first.packed == x->type.kind ? "" : ", sign changed", array_leaf_name(x, i),
+                other.scale, other.offset + 0.0,
+                other.packed == x->type.kind ? "" : ", sign changed");
+    }
+    return 0;
+}
+
 /* ---- decoding -------------------------------------------------------------------------------------------------- */
 
 static bool is_plain(enum hr_dtype t)

@@ -37,6 +37,9 @@ struct cf {
 /* HR_EFORMAT names the attribute that makes no sense. Arrays that are not plain numbers have nothing to decode. Of a joined
  * array: what its members have in common; where that is not all, `mixed`, and a result that holds the values of each. */
 int cf_of_array(const struct array *x, struct cf *out, struct hr_error *e);
+/* Numbers of a joined array as they are stored mean one thing only where its members have the same factors: HR_EINVAL names
+ * two that differ. */
+int cf_stored_alike(const struct array *x, struct hr_error *e);
 /* The same for numbers as they are stored: reads `kind` as itself. */
 void cf_none(enum hr_dtype kind, struct cf *out);
 

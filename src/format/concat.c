@@ -268,20 +268,25 @@ static int gather(struct arena *a, const struct array *const *members, const cha
                   int n, int dim, struct array_members *m, struct hr_error *e)
 {
     const struct array **of = arena_array(a, (size_t)n, sizeof *of);
-    if (!of)
+    const char **called = arena_array(a, (size_t)n, sizeof *called);
+    if (!of || !called)
         return error_nomem(e, (size_t)n * sizeof *of, "the members of an array");
     m->dim = dim;
     m->of = of;
+    m->names = called;
     for (int k = 0; k < n; k++) {
         struct pair p = {members[0], members[k], names[0], names[k]};
         TRY(agree(&p, dim, &m->units_differ, e));
         if (members[k]->members)
             m->units_differ |= members[k]->members->units_differ;
+        called[m->n] = names[k];
         if (members[k]->shape[dim])
             of[m->n++] = members[k];
     }
-    if (!m->n)
+    if (!m->n) {
+        called[0] = names[0];
         of[m->n++] = members[0];
+    }
     return 0;
 }
 

@@ -75,6 +75,18 @@ const struct array *array_leaf_at(const struct array *x, int leaf)
     return x;
 }
 
+const char *array_leaf_name(const struct array *x, int leaf)
+{
+    const char *name = "";
+    while (x->members) {
+        int k = member_of_leaf(x->members, leaf);
+        name = x->members->names[k];
+        leaf -= x->members->leaf[k];
+        x = x->members->of[k];
+    }
+    return name;
+}
+
 void array_leaf_range(const struct array *x, int leaf, int d, uint64_t *from, uint64_t *to)
 {
     *from = 0;

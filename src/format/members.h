@@ -15,6 +15,7 @@ struct array_members {
     int dim, n;
     bool units_differ; /* times counted from different moments */
     const struct array **of;
+    const char **names;     /* n: of the members, for messages */
     const uint64_t *at;     /* n + 1: the first position of each along dim */
     const uint64_t *cell;   /* n + 1: the first chunk of each along dim */
     const uint64_t *number; /* n: chunks of those before */
@@ -39,6 +40,7 @@ const struct array *array_leaf(const struct array *x, uint64_t *chunk);
 int array_leaf_number(const struct array *x, uint64_t chunk); /* which of … */
 int array_leaves(const struct array *x);                      /* 1 unless joined */
 const struct array *array_leaf_at(const struct array *x, int leaf);
+const char *array_leaf_name(const struct array *x, int leaf); /* of the member that it is */
 /* Positions [*from, *to) along dimension d that leaf number `leaf` has. */
 void array_leaf_range(const struct array *x, int leaf, int d, uint64_t *from, uint64_t *to);
 

@@ -146,3 +146,12 @@ def test_examples_are_short_and_have_a_page(script: Path) -> None:
     assert len(script.read_text().splitlines()) <= 80
     page = ROOT / "docs" / "examples" / f"{script.stem}.md"
     assert script.name == "train.py" or f"(../../examples/{script.name})" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "name, words", [("train", []), ("train", ["a"]), ("elastic", ["a"]), ("jax_multi", ["a", "b"])]
+)
+def test_examples_say_how_they_are_called(name: str, words: list[str]) -> None:
+    pytest.importorskip("jax" if name == "jax_multi" else "torch")
+    done = subprocess.run([sys.executable, str(EXAMPLES / f"{name}.py"), *words], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith(f"usage: python examples/{name}.py ")

@@ -75,6 +75,25 @@ def test_names_may_differ_and_gaps_are_masked(both: hr.Archive) -> None:
     assert part.ids.tolist() == list(range(124))
 
 
+@pytest.mark.parametrize("mask", [False, True])
+def test_more_steps_than_the_joined_archive_has(both: hr.Archive, mask: bool) -> None:
+    """A left join keeps every sample: what the other archive lacks of the steps is NaN."""
+    n, nan = len(SST), {"nan": 0.0, "mask": True} if mask else {}
+    view = hr.view("sst/sst", join="left", tolerance="6h", time=hr.steps(-n - 3, 2), **nan)
+    samples = both.samples(along="time", x="era5/t2m", y=view)
+    assert len(samples) == len(FINE)
+    for batch in samples.batches(16, shuffle=True, seed=3, remainder="short"):
+        for r, (i, y) in enumerate(zip(batch.index.numpy(), batch["y"].numpy())):
+            at = nearest(int(i), np.timedelta64(6, "h"))
+            want = np.stack([row(at, step) for step in range(-n - 3, 3)])
+            if mask:
+                assert np.array_equal(batch["y_mask"].numpy()[r], ~np.isnan(want))
+                want = np.nan_to_num(want)
+            assert np.array_equal(y, want, equal_nan=True)
+    with pytest.raises(hr.InvalidError, match=r"takes \d+ steps, but time is only \d+ long"):
+        both.samples(along="time", x="era5/t2m", y=hr.view("sst/sst", join="inner", time=hr.window(n + 1)))
+
+
 def test_an_inner_join_has_its_fingerprint(both: hr.Archive) -> None:
     exact = both.samples(along="time", y=hr.view("sst/sst", join="left"), x="era5/t2m").batches(4, shuffle=True, seed=1)
     near = both.samples(along="time", y=hr.view("sst/sst", join="left", tolerance="6h"), x="era5/t2m")

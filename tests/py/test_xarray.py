@@ -201,3 +201,33 @@ def test_predictions_that_do_not_fit_are_refused(climate: str, tmp_path: Path) -
     ]:
         with pytest.raises(hr.InvalidError, match=words):
             call()
+
+
+def test_nothing_is_made_before_all_is_checked(climate: str, tmp_path: Path) -> None:
+    batch = next(iter(hr.open(climate).samples(along="time", x="t2m").batches(4)))
+    x, target = batch["x"].numpy(), tmp_path / "p.zarr"
+    tiles = hr.open(climate).samples(along={"time": None, "lat": hr.patch(3), "lon": hr.patch(4)}, x="t2m")
+    boxes = next(iter(tiles.batches(4)))
+    b = boxes["x"].numpy()
+    for one, values, step, words in [
+        (batch, {"a": x, "b": x[:3]}, 0, "b.*one row for each of 4 samples"),
+        (batch, {"a": x}, 57, "of an array with 60 along time"),
+        (batch, {"a": x}, "1", "step"),
+        (batch, {"a": x, "b": np.float32(1)}, 0, "one row"),
+        (batch, {"a": x, 3: x}, 0, "values"),
+        (batch, {"a": x, "b": np.array([object()] * 4)}, 0, "numbers"),
+        (boxes, {"a": b, "b": b[:3]}, 0, "one row"),
+        (boxes, {"a": b, "b": b[:, :2]}, 0, "no boxes of any view"),
+        (boxes, {"a": b}, 60, "of 60 along time"),
+    ]:
+        with pytest.raises(hr.InvalidError, match=words):
+            hr.write_predictions(target, one, values, step=step)  # type: ignore[arg-type]
+        assert not target.exists()
+    hr.write_predictions(target, batch, {"a": x})
+    with pytest.raises(hr.InvalidError, match=r"\(4, 6, 8\) is expected"):
+        hr.write_predictions(target, batch, {"new": x, "a": x[:, :2]})
+    group = zarr.open_group(target, mode="a")
+    group.create_group("below")
+    with pytest.raises(hr.InvalidError, match="a group of that name"):
+        hr.write_predictions(target, batch, {"new": x, "below": x})
+    assert "new" not in group and sorted(name for name, _ in group.arrays()) == ["a", "lat", "time"]

@@ -1,5 +1,6 @@
 /* What labels select on coordinates of every kind. */
 #include "api/label.h"
+#include "api/spacing.h"
 #include "base/mem.h"
 #include "small.h"
 
@@ -184,7 +185,7 @@ static void check_lag(const char *dim, int64_t n, const char *duration, int rc, 
     int64_t got = 0;
     if (!check(read_of("x", dim, n, &c) == 0))
         return;
-    check_eq(coordinate_steps(&c, duration, &got, &e), rc);
+    check_eq(coordinate_steps(&c, duration, "give positions", &got, &e), rc);
     check_eq(got, steps);
     if (part)
         check_has(e.text, part);
@@ -202,7 +203,7 @@ static void a_lag_is_a_whole_number_of_equal_steps(void)
     check_lag("time", 8, "soon", HR_EINVAL, 0, "\"soon\" is no duration");
     check_lag("lat", 5, "6h", HR_EINVAL, 0, "no number in the unit of coordinate lat");
     check_lag("uneven", 3, "1D", HR_EINVAL, 0, "not uniformly spaced (at index 2, 2000-01-04T");
-    check_lag("mixed", 5, "1", HR_EINVAL, 0, "not uniformly spaced (at index 2)");
+    check_lag("mixed", 5, "1", HR_EINVAL, 0, "not uniformly spaced (at index 2, ");
     check_lag("name", 3, "1", HR_EINVAL, 0, "holds texts");
 }
 

@@ -77,6 +77,27 @@ static void steps_count_from_the_sample(void)
     check_dim(0, SEL_SAMPLE, 1, 1, 1, false);
 }
 
+/* Where steps do not do: the first position has nothing an hour off 5 h before it. */
+static void lags_within_a_tolerance_are_tables(void)
+{
+    int64_t n;
+    begin("t");
+    check_eq(hr_view_lag_near(samples, "x", "time", "5h", "1h", &e), 0);
+    check_dim(0, SEL_SAMPLE, 0, 1, 1, false);
+    check(dim(0)->lag && dim(0)->lag[0] < 0 && dim(0)->lag[1] == 0 && dim(0)->lag[7] == 6);
+    check_eq(hr_samples_count(samples, &n, &e), 0);
+    check_eq(n, 7);
+    begin("t");
+    check_eq(hr_view_gaps(samples, "x", "time", "3h", &e), 0);
+    check_eq(hr_view_window(samples, "x", "time", 2, &e), 0);
+    check_refused(hr_samples_count(samples, &n, &e), HR_EINVAL, "no sample is left");
+    begin("t");
+    check_eq(hr_view_gaps(samples, "x", "time", "drop", &e), 0);
+    check_eq(hr_view_window(samples, "x", "time", 2, &e), 0);
+    check_eq(hr_samples_count(samples, &n, &e), 0);
+    check_eq(n, 7);
+}
+
 static void steps_that_make_no_sense_are_refused(void)
 {
     begin("t");
@@ -88,6 +109,10 @@ static void steps_that_make_no_sense_are_refused(void)
     check_refused(hr_view_window(samples, "x", "time", INT64_MAX, &e), HR_EINVAL,
                   "no axis is that long");
     check_refused(hr_view_lag(samples, "x", "time", "5h", &e), HR_EINVAL, "whole number");
+    check_refused(hr_view_lag_near(samples, "x", "time", "5h", "5", &e), HR_EINVAL,
+                  "write \"5h\" for hours");
+    check_refused(hr_view_gaps(samples, "x", "lat", "drop", &e), HR_EINVAL,
+                  "along the sample axis time");
     check_refused(hr_view_steps(samples, "x", "lat", 0, 1, &e), HR_EINVAL,
                   "along the sample axis time, not along lat");
     check_refused(hr_view_isel(samples, "x", "time", 0, &e), HR_EINVAL, "time is the sample axis");
@@ -265,6 +290,7 @@ int main(void)
     put_all();
     archive = small_open();
     RUN(steps_count_from_the_sample);
+    RUN(lags_within_a_tolerance_are_tables);
     RUN(steps_that_make_no_sense_are_refused);
     RUN(indices_count_from_either_end);
     RUN(slices_are_those_of_python);
