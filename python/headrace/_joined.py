@@ -44,6 +44,7 @@ def concat(
     if not members:
         refuse("archives", archives, "at least one archive is expected")
     handle = _headrace.concat([member._handle for member in members], name)
+    _headrace.drain_log()  # what could not be checked
     whole = Archive(handle, f"{_listed([member.url for member in members])} along {name}")
     whole._again, whole._origin = concat, Origin(members, name)
     return whole

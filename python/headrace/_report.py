@@ -205,16 +205,17 @@ def _ids(info: dict[str, Any]) -> str:
 
 def _axis_row(axis: dict[str, Any]) -> tuple[str, str]:
     """ "y", "6 patches of 32 every 16 (clip)"."""
-    n = axis["last"] - axis["first"] + 1
+    n = axis["chosen"]
     some = count(n) if n == axis["n"] else f"{count(n)} of {count(axis['n'])}"
+    span = f", {axis['first']} … {axis['last']}" if 1 < n < axis["n"] else f", {axis['first']}" if n == 1 else ""
     if axis["kind"] == "patch":
         words = f"{some} patches of {count(axis['size'])}"
         words += f" every {count(axis['stride'])}" if axis["stride"] != axis["size"] else ""
-        return axis["name"], words + (f" ({axis['edge']})" if axis["edge"] != "valid" else "")
+        return axis["name"], words + span + (f" ({axis['edge']})" if axis["edge"] != "valid" else "")
     if axis["kind"] == "crop":
         parts = f", one in each of {some} parts" if axis["n"] > 1 else ""
         return axis["name"], f"crops of {count(axis['size'])} at {count(axis['places'])} places{parts}"
-    return axis["name"], f"{some} draws" if axis["kind"] == "draws" else f"{some} positions"
+    return axis["name"], f"{some} draws" if axis["kind"] == "draws" else f"{some} positions{span}"
 
 
 def _axis_lines(info: dict[str, Any]) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from headrace._arguments import INT64, integer, mapping, refuse, refuse_type, text
+from headrace._arguments import INT64, integer, mapping, near, refuse, refuse_type, text
 from headrace._axes import add_axes, crop, patch
+from headrace._errors import InvalidError, NotFoundError
 from headrace._loader import open_loader
-from headrace._select import View, lag, steps, window
+from headrace._select import ARGUMENTS, View, lag, steps, window
 from headrace._text import to_json
 
 TYPE_CHECKING = False
@@ -57,8 +58,11 @@ def _add_view(handle: Any, name: str, view: View, archive: Archive, axes: dict[s
         for dim, scale in _scales(view, archive, axes).items():
             handle.scale(name, dim, scale.numerator, scale.denominator)
     for dim, value in view.sel.items():
-        if not _add_steps(handle, name, dim, value):
-            handle.sel(name, dim, to_json(value, f"view {name}: {dim}"))
+        try:
+            if not _add_steps(handle, name, dim, value):
+                handle.sel(name, dim, to_json(value, f"view {name}: {dim}"))
+        except NotFoundError as error:
+            raise _meant(error, dim, archive[view.arrays[0]].dims) from None
     for dim, value in view.isel.items():
         if not _add_steps(handle, name, dim, value):
             _add_index(handle, name, dim, value)
@@ -70,6 +74,12 @@ def _add_view(handle: Any, name: str, view: View, archive: Archive, axes: dict[s
         view.transform.apply(handle, name)
 
 
+def _meant(error: NotFoundError, dim: str, dims: Any) -> NotFoundError:
+    """A name that is no dimension is perhaps an argument of `view`."""
+    meant = "" if dim in dims or "did you mean" in str(error) else near(dim, ARGUMENTS)
+    return NotFoundError(f"{error}{meant.replace('mean', 'mean the argument')}") if meant else error
+
+
 def _joined(view: View, name: str, archive: Archive, axes: dict[str, Any]) -> tuple[str, str | None]:
     """The dimension that is joined, and the sample axis it is laid on."""
     join: Any = view.join
@@ -77,8 +87,12 @@ def _joined(view: View, name: str, archive: Archive, axes: dict[str, Any]) -> tu
     if join.dim is not None:
         return join.dim, join.axis
     if len(dims) != 1:
-        there = f"sample axes there are {', '.join(dims)}" if dims else f"it has none of {', '.join(axes)}"
-        refuse(f"view {name}: on", None, f"the dimension that is joined is expected: of the {there}")
+        path, has = view.arrays[0], ", ".join(map(str, archive[view.arrays[0]].dims))
+        there = f"several sample axes ({', '.join(dims)})" if dims else f"none of the sample axes ({', '.join(axes)})"
+        write = f'"{dims[0]}"' if dims else f'{{"{archive[path].dims[0]}": "{next(iter(axes))}"}}'
+        raise InvalidError(
+            f"view {name}: {path} ({has}) has {there}: say which of its dimensions is joined, such as on={write}"
+        )
     return dims[0], None
 
 
@@ -300,8 +314,6 @@ class Samples:
         indexers = {**mapping(f"{call}: indexers", given, "a dict by dimension is expected"), **named}
         others = [name for name in indexers if name not in self.axes]
         if others or not indexers:
-            from headrace._errors import InvalidError
-
             raise InvalidError(
                 f"{call} chooses samples along {' × '.join(self.axes)}, not along {', '.join(others) or 'nothing'}: to "
                 "take a part of each sample, select in hr.view"

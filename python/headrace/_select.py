@@ -261,6 +261,9 @@ def view(
     )
 
 
+ARGUMENTS = tuple(view.__kwdefaults__ or ())
+
+
 class Join:
     """How a view of another archive is laid on a sample axis."""
 

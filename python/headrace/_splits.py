@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import integer, mapping, real, refuse, refuse_type, shown, text
-from headrace._axes import shape
+from headrace._axes import plain, shape
 from headrace._coords import find_axis
 from headrace._samples import Samples
 
@@ -65,7 +65,9 @@ class Splits(tuple[Samples, ...]):
         """Which samples, rows and chunks the parts share: prints as a table, and is a dict of the numbers.
 
         A row is a step along the sample axis of one array. Rows in two parts are leakage: the windows of one part's
-        samples show what the other is judged by. Chunks in two parts are none; they are read for both.
+        samples show what the other is judged by. Along several axes, and of patches, what is counted under "rows" are
+        samples of the first part whose boxes meet one of the second's, and ``unit`` says so. Chunks in two parts are
+        none; they are read for both.
         """
         parts = [
             {"name": name, "samples": len(part), "chunks": part._handle.shared(part._handle)[2]}
@@ -76,7 +78,9 @@ class Splits(tuple[Samples, ...]):
             for b, second in self.items()[i + 1 :]:
                 samples, rows, chunks = first._handle.shared(second._handle)
                 pairs.append({"a": a, "b": b, "samples": samples, "rows": rows, "chunks": chunks})
-        return SplitReport({"parts": parts, "pairs": pairs, "leaks": any(p["samples"] or p["rows"] for p in pairs)})
+        unit = "rows" if plain(self[0].info) else "boxes that meet"
+        leaks = any(p["samples"] or p["rows"] for p in pairs)
+        return SplitReport({"parts": parts, "pairs": pairs, "unit": unit, "leaks": leaks})
 
 
 class SplitReport(dict):  # type: ignore[type-arg]
@@ -91,7 +95,7 @@ class SplitReport(dict):  # type: ignore[type-arg]
             (p["name"], count(p["samples"]), f"{100 * p['samples'] / total:.1f} %", count(p["chunks"]))
             for p in self["parts"]
         ]
-        pairs: list[tuple[str, ...]] = [("shared", "samples", "rows", "chunks", "")]
+        pairs: list[tuple[str, ...]] = [("shared", "samples", self["unit"], "chunks", "")]
         pairs += [
             (f"{p['a']}, {p['b']}", *(count(p[k]) for k in ("samples", "rows", "chunks")), self._verdict(p))
             for p in self["pairs"]

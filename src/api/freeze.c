@@ -206,7 +206,16 @@ static int check_scale(struct core *c, struct view_spec *v, int d, const struct 
                 {"stride", a->kind == AXIS_PATCH ? a->stride : 0},
                 {"last place inside", a->edge == EDGE_CLIP ? a->length - a->size : 0}};
     for (size_t i = 0; i < sizeof must / sizeof *must && a->size; i++)
-        if (must[i].n * down % up)
+        if (must[i].n * down % up && i == 2)
+            return error_set(
+                e, HR_EINVAL,
+                "view %s: along %s, which is %lld long, edge=\"clip\" moves the last patch to "
+                "%lld, "
+                "which is no position at the scale of %s (%lld/%lld): write edge=\"valid\", which "
+                "drops that patch, or edge=\"pad\"",
+                v->name, a->name, (long long)a->length, (long long)must[i].n, x->path,
+                (long long)up, (long long)down);
+        else if (must[i].n * down % up)
             return error_set(
                 e, HR_EINVAL,
                 "view %s: along %s the %s %lld is no multiple of the scale of %s (%lld/%lld): its "
@@ -316,6 +325,27 @@ static int check_window(struct core *c, struct view_spec *v, int d, const struct
                      c->axes[steps->axis].name, (long long)length);
 }
 
+static int no_length(struct core *c, int axis, struct hr_error *e)
+{
+    const char *name = c->axes[axis].name;
+    char dims[200] = "", other[200];
+    for (size_t i = 0; i < c->n_views; i++) {
+        for (int d = 0; d < c->views[i]->arrays[0]->ndim; d++)
+            if (c->views[i]->dim[d].axis == axis)
+                return error_set(e, HR_EINVAL,
+                                 "no array of the views has the dimension %s without a scale or a "
+                                 "join, so that nobody knows how long that sample axis is",
+                                 name);
+        core_dims_text(c, c->views[i]->arrays[0], name, other, sizeof other);
+        if (!i || (strchr(other, ';') && !strchr(dims, ';')))
+            snprintf(dims, sizeof dims, "%s", other);
+    }
+    return error_set(e, HR_EINVAL,
+                     "no array of the views has the sample axis %.80s as a dimension (it is one of "
+                     "%s)",
+                     name, dims);
+}
+
 static int settle_axes(struct core *c, struct hr_error *e)
 {
     TRY(for_each_dim(c, find_length, e));
@@ -324,10 +354,7 @@ static int settle_axes(struct core *c, struct hr_error *e)
         struct axis_spec *axis = &c->axes[a];
         uint64_t ids;
         if (!axis->array && axis->kind != AXIS_DRAWS)
-            return error_set(e, HR_EINVAL,
-                             "no array of the views has the dimension %s without a scale, so that "
-                             "nobody knows how long that sample axis is",
-                             axis->name);
+            return no_length(c, a, e);
         TRY(axis_settle(axis, axis_align(c, a), e));
         if (!mul_u64((uint64_t)c->ids, (uint64_t)axis->n, &ids) || ids > MOST_IDS)
             return error_set(e, HR_EUNSUPPORTED, "more than 2^48 samples");

@@ -252,3 +252,26 @@ int ids_at_positions(struct hr_samples *s, int a, const struct bitmap *positions
     clear_elsewhere(s->core, a, positions, &bits);
     return ids_samples(s->core, &bits, out, e);
 }
+
+int64_t ids_positions(const struct hr_samples *s, int a)
+{
+    struct ids ids;
+    struct bitmap seen;
+    int64_t span = s->box[a].last - s->box[a].first, count = 0, low, high;
+    int64_t unit = (int64_t)ids_unit(s->core, a), n = s->core->axes[a].n;
+    if (!s->filter || s->core->n_axes == 1 || ids_open(s, &ids, NULL) < 0)
+        return s->filter && s->core->n_axes == 1 ? (int64_t)s->filter->total : span;
+    if (bitmap_init(&seen, (uint64_t)n) < 0) {
+        ids_close(&ids);
+        return span;
+    }
+    for (int64_t at = ids.set.first; count < span && id_set_run(&ids.set, &at, &low, &high);)
+        for (; low < high; low = (low / unit + 1) * unit)
+            if (!bitmap_test(&seen, (uint64_t)(low / unit % n))) {
+                bitmap_set(&seen, (uint64_t)(low / unit % n));
+                count++;
+            }
+    bitmap_dispose(&seen);
+    ids_close(&ids);
+    return count;
+}

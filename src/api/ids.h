@@ -29,6 +29,8 @@ int ids_at_positions(struct hr_samples *s, int a, const struct bitmap *positions
 void ids_pack(const uint8_t *mask, uint64_t n, struct bitmap *out);
 /* An indexed copy; mem_free it after bitmap_dispose. */
 int ids_copy(const struct bitmap *from, struct bitmap **out, struct hr_error *e);
+/* Positions of axis a that samples of s have. */
+int64_t ids_positions(const struct hr_samples *s, int a);
 /* Ids from one position of axis a to the next: the product of the axes inside it. */
 uint64_t ids_unit(const struct core *c, int a);
 

@@ -6,6 +6,7 @@
 
 #include "api/joined_in.h"
 #include "api/label.h"
+#include "api/runtime.h"
 #include "base/distance.h"
 #include "base/mem.h"
 
@@ -248,12 +249,26 @@ static int search(const struct archive_contents *c, void *arg, struct hr_error *
     return 0;
 }
 
+/* A name that no array has makes every array that of the first archive. */
+static void tell_unchecked(const struct joined *j)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "concat along %.60s: %.120s cannot be listed and its metadata is not consolidated, so "
+             "that nobody knows whether its arrays have that dimension, and those that do not are "
+             "taken from the first archive: consolidate the metadata, or look at the shape of one",
+             j->along, j->names[0]);
+    runtime_log(30, text);
+}
+
 int joined_check_along(const struct joined *j, struct hr_error *e)
 {
     struct dimension_search s = {.along = j->along, .apart = (unsigned)strlen(j->along) / 3 + 2};
     int k = 0;
     while (k < j->n && (archive_walk(j->members[k], search, &s, NULL) < 0 || (!s.there && !s.all)))
         k++;
+    if (k == j->n && !s.there)
+        tell_unchecked(j);
     if (k == j->n || s.there)
         return 0;
     return error_set(e, HR_EINVAL,

@@ -419,6 +419,34 @@ static int select_scalar(const struct coordinate *c, const struct json *v, struc
     return 0;
 }
 
+static bool is_null(const struct json *v)
+{
+    return !v || json_is(v, JSON_NULL);
+}
+
+/* Would a slice that selects nothing select something the other way round? */
+static int check_reversed(const struct coordinate *c, int dir, const struct json *start,
+                          const struct json *stop, struct hr_error *e)
+{
+    struct label low, high;
+    char a[96], b[96], first[64], last[64];
+    bool some = false;
+    TRY(parse_label(c, stop, &low, e));
+    TRY(parse_label(c, start, &high, e));
+    for (int64_t i = 0; i < c->n && !some; i++)
+        some = side(c, &low, i) * dir >= 0 && side(c, &high, i) * dir <= 0;
+    if (!some)
+        return 0;
+    label_text(start, a, sizeof a);
+    label_text(stop, b, sizeof b);
+    coordinate_text(c, 0, first, sizeof first);
+    coordinate_text(c, c->n - 1, last, sizeof last);
+    return error_set(e, HR_EINVAL,
+                     "slice(%s, %s) selects nothing of coordinate %s, which runs from %s to %s "
+                     "(%s): write slice(%s, %s)",
+                     a, b, c->name, first, last, dir > 0 ? "ascending" : "descending", b, a);
+}
+
 static int select_slice(const struct coordinate *c, const struct json *v, struct selection *out,
                         struct hr_error *e)
 {
@@ -448,6 +476,8 @@ static int select_slice(const struct coordinate *c, const struct json *v, struct
             to--;
     }
     int64_t length = to > from ? to - from : 0;
+    if (!length && !is_null(start) && !is_null(stop))
+        TRY(check_reversed(c, dir, start, stop, e));
     *out = (struct selection){.kind = SELECTION_RANGE,
                               .start = from,
                               .count = length ? (length - 1) / by + 1 : 0,

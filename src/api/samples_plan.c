@@ -1,5 +1,6 @@
 /* One loader's view of its samples: tensor types, fingerprints, and the report on them. */
 #include "api/cells.h"
+#include "api/ids.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -293,14 +294,17 @@ static void table_json(struct buf *b, const struct table_spec *t, int number)
                hr_dtype_name(t->dtype));
 }
 
-static void axis_json(struct buf *b, const struct axis_spec *a, struct span box, int number)
+static void axis_json(struct buf *b, const struct hr_samples *s, int number)
 {
+    const struct axis_spec *a = &s->core->axes[number];
+    struct span box = s->box[number];
     static const char *const kinds[] = {"steps", "patch", "crop", "draws"};
     static const char *const edges[] = {"valid", "pad", "reflect", "clip"};
     buf_puts(b, number ? ", {\"name\": " : "{\"name\": ");
     buf_json_string(b, a->name, strlen(a->name));
     buf_printf(b, ", \"kind\": \"%s\", \"n\": %lld, \"first\": %lld, \"last\": %lld",
                kinds[a->kind], (long long)a->n, (long long)box.first, (long long)box.last - 1);
+    buf_printf(b, ", \"chosen\": %lld", (long long)ids_positions(s, number));
     if (a->kind != AXIS_DRAWS)
         buf_printf(b, ", \"length\": %lld", (long long)a->length);
     if (a->size)
@@ -332,7 +336,7 @@ int hr_samples_json(struct hr_samples *s, char **json, struct hr_error *e)
                (long long)c->ids, (long long)count, (long long)first, (long long)last);
     buf_puts(&b, ", \"axes\": [");
     for (int a = 0; a < c->n_axes; a++)
-        axis_json(&b, &c->axes[a], s->box[a], a);
+        axis_json(&b, s, a);
     buf_puts(&b, "], \"views\": [");
     for (int i = 0; i < p->n_views; i++)
         view_json(&b, p, i);

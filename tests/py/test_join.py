@@ -107,7 +107,7 @@ def test_what_does_not_join_is_said(both: hr.Archive) -> None:
 
     with pytest.raises(hr.InvalidError, match=r"241 long in era5/t2m but 39 in sst/sst.*join="):
         open_(hr.view("sst/sst"))
-    with pytest.raises(hr.InvalidError, match="it has none of time"):
+    with pytest.raises(hr.InvalidError, match="has none of the sample axes"):
         open_(hr.view("valid/sst", join="left"))
     with pytest.raises(hr.NotFoundError, match="y is no sample axis"):
         open_(hr.view("sst/sst", join="left", on="y"))

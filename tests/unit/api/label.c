@@ -129,7 +129,8 @@ static void slices_take_both_ends_in_the_order_of_the_coordinate(void)
 {
     check_range("lat", 5, "{\"start\": 45, \"stop\": -45}", 1, 3, 1);
     check_range("lat", 5, "{\"start\": 50, \"stop\": -50}", 1, 3, 1);
-    check_range("lat", 5, "{\"start\": -45, \"stop\": 45}", 0, 0, 1);
+    check_refused("lat", 5, "{\"start\": -45, \"stop\": 45}", HR_EINVAL, "write slice(45, -45)");
+    check_range("lat", 5, "{\"start\": -91, \"stop\": -92}", 5, 0, 1);
     check_range("lat", 5, "{\"start\": null, \"stop\": 0, \"step\": 2}", 0, 2, 2);
     check_range("lat", 5, "{\"step\": 9223372036854775807}", 0, 1, INT64_MAX);
     check_range("lat", 5, "{}", 0, 5, 1);
