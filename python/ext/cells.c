@@ -116,8 +116,8 @@ static int options_of(PyObject *dict, struct hr_cells_options *o)
         whole(dict, "pick", &pick) || whole(dict, "pad", &o->pad) ||
         whole(dict, "first", &o->first) || whole(dict, "last", &o->last) ||
         whole(dict, "has_first", &first) || whole(dict, "has_last", &last) ||
-        whole(dict, "row_chunk", &o->row_chunk) || fraction(dict, "total", &o->total) ||
-        fraction(dict, "pad_value", &o->pad_value) ||
+        whole(dict, "row_chunk", &o->row_chunk) || whole(dict, "read_offsets", &o->read_offsets) ||
+        fraction(dict, "total", &o->total) || fraction(dict, "pad_value", &o->pad_value) ||
         fraction(dict, "special_value", &o->special_value))
         return -1;
     o->form = (int)form;

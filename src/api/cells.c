@@ -9,8 +9,9 @@
 #include "base/mem.h"
 
 #define MOST_COLUMNS INT32_MAX
-#define READ_BYTES   (16u << 20) /* of indptr that is read when the view is made … */
-#define READ_ARRAYS  8           /* … from so many arrays: one request each, one after another */
+#define READ_BYTES   (16u << 20)  /* of indptr that is read when the view is made … */
+#define READ_ARRAYS  8            /* … from so many arrays: one request each, one after another */
+#define TABLE_BYTES  (256u << 20) /* what is read later is kept, if it takes no more */
 
 void cells_spec_free(struct cells_spec *c)
 {
@@ -20,7 +21,7 @@ void cells_spec_free(struct cells_spec *c)
         cells_genes_dispose(&c->genes[i]);
     cells_form_dispose(&c->form);
     mem_free(c->genes);
-    mem_free(c->offsets);
+    sparse_table_free(c->matrix.table);
     mem_free(c);
 }
 
@@ -69,33 +70,52 @@ static int matrix_find(struct core *c, struct cells_spec *spec, const struct hr_
 
 /* ---- where rows begin ------------------------------------------------------------------------ */
 
-static int offsets_read(struct core *c, const struct sparse_segment *s, void *stored, uint64_t *out,
+static int offsets_read(struct core *c, struct sparse *m, int segment, void *stored, uint64_t *out,
                         struct hr_error *e)
 {
+    const struct sparse_segment *s = &m->segments[segment];
     struct region *r;
     int64_t start = 0, count = (int64_t)s->rows + 1, step = 1;
     TRY(region_open(c->archive, s->indptr, &r, e));
     int rc = region_read(r, &start, &count, &step, stored, e);
     region_close(r);
-    return rc < 0 ? rc : sparse_offsets(s->indptr, stored, s->rows + 1, 0, s->items, out, e);
+    TRY(rc);
+    TRY(sparse_offsets(s->indptr, stored, s->rows + 1, 0, s->items, out, e));
+    return sparse_know(m, segment, out, e);
 }
 
-/* All of indptr, if it is little: then batches know their rows' places from the beginning. */
-static int offsets_know(struct core *c, struct cells_spec *spec, struct hr_error *e)
+static int offsets_read_all(struct core *c, struct sparse *m, struct hr_error *e)
+{
+    uint64_t most = 0;
+    for (int i = 0; i < m->n_segments; i++)
+        most = m->segments[i].rows > most ? m->segments[i].rows : most;
+    void *stored = mem_alloc((most + 1) * 8);
+    uint64_t *offsets = mem_alloc((most + 1) * sizeof *offsets);
+    int rc = stored && offsets ? 0 : error_nomem(e, most * 16, "where rows begin");
+    for (int i = 0; i < m->n_segments && !rc; i++)
+        rc = offsets_read(c, m, i, stored, offsets, e);
+    mem_free(stored);
+    mem_free(offsets);
+    sparse_settle(m);
+    return rc;
+}
+
+/* All of indptr, if it is little: then batches know their rows' places from the beginning. Of more, what is read along the way
+ * is kept. */
+static int offsets_know(struct core *c, struct cells_spec *spec, int64_t most, struct hr_error *e)
 {
     struct sparse *m = &spec->matrix;
-    uint64_t n = m->rows + (uint64_t)m->n_segments;
-    if (n * 8 > READ_BYTES || m->n_segments > READ_ARRAYS)
+    uint64_t bytes = sparse_table_bytes(m),
+             limit = most ? (uint64_t)(most > 0 ? most : 0) : READ_BYTES;
+    if (bytes > TABLE_BYTES)
         return 0;
-    void *stored = mem_alloc(n * 8);
-    spec->offsets_bytes = n * 8;
-    spec->offsets = mem_alloc(n * 8);
-    int rc = stored && spec->offsets ? 0 : error_nomem(e, n * 8, "where rows begin");
-    for (int i = 0; i < m->n_segments && !rc; i++)
-        rc = offsets_read(c, &m->segments[i], stored,
-                          spec->offsets + m->segments[i].first + (uint64_t)i, e);
-    mem_free(stored);
-    return rc < 0 ? rc : sparse_know(m, spec->offsets, e);
+    m->table = sparse_table_new(m);
+    if (!m->table)
+        return error_nomem(e, bytes, "where rows begin");
+    spec->table_bytes = bytes;
+    if (m->rows * 8 > limit || m->n_segments > READ_ARRAYS)
+        return 0;
+    return offsets_read_all(c, m, e);
 }
 
 /* ---- the form -------------------------------------------------------------------------------- */
@@ -240,7 +260,7 @@ static int spec_make(struct core *c, struct cells_spec *spec, const char *view,
     TRY(form_make(spec, o, columns, e));
     TRY(genes_make(spec, sets, n_sets, e));
     spec->hash = options_hash(spec, o);
-    TRY(offsets_know(c, spec, e));
+    TRY(offsets_know(c, spec, o->read_offsets, e));
     TRY(sparse_array(&c->arena, &spec->matrix, view, c->axes[0].name, &spec->rows, e));
     return core_view_add(c, view, spec->rows, spec, e);
 }

@@ -14,8 +14,7 @@ struct cells_spec {
     struct cells_genes *genes;
     int n_genes;
     int64_t row_chunk;
-    uint64_t offsets_bytes;
-    uint64_t *offsets; /* the matrix knows where rows begin; or NULL */
+    uint64_t table_bytes; /* matrix.table */
     uint64_t hash;     /* of all options */
 };
 void cells_spec_free(struct cells_spec *c);

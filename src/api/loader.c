@@ -101,7 +101,7 @@ static uint64_t samples_bytes(const struct wiring *w)
                  hr_dtype_size(w->samples->tables[i].dtype);
     for (int i = 0; i < w->samples->n_views; i++)
         if (w->samples->tensors[i].view->cells)
-            bytes += w->samples->tensors[i].view->cells->offsets_bytes;
+            bytes += w->samples->tensors[i].view->cells->table_bytes;
     return bytes;
 }
 

@@ -127,16 +127,19 @@ int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *
                                  : "the matrix has no rows");
     uint64_t *edges = arena_array(a, (size_t)chunks + 1, sizeof *edges);
     uint32_t *of = arena_array(a, (size_t)chunks, sizeof *of);
-    if (!edges || !of)
+    uint64_t *chunk_at = arena_array(a, (size_t)n, sizeof *chunk_at);
+    if (!edges || !of || !chunk_at)
         return error_nomem(e, chunks * 12, "the runs of rows of a sparse matrix");
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        chunk_at[i] = k;
         for (uint64_t r = 0; r < segments[i].rows; r += m->row_chunk) {
             edges[k] = at + r;
             of[k++] = (uint32_t)i;
-            if (r + m->row_chunk >= segments[i].rows)
-                at += segments[i].rows;
         }
+        at += segments[i].rows;
+    }
     edges[k] = at;
+    m->chunk_at = chunk_at;
     m->edges = edges;
     m->of = of;
     m->n_chunks = chunks;
@@ -205,56 +208,11 @@ int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, u
     return 0;
 }
 
-int sparse_know(struct sparse *m, const uint64_t *offsets, struct hr_error *e)
-{
-    uint64_t largest = 0, items = 0;
-    for (int i = 0; i < m->n_segments; i++) {
-        const struct sparse_segment *s = &m->segments[i];
-        const uint64_t *own = offsets + s->first + (uint64_t)i;
-        if (s->items != SPARSE_UNKNOWN && own[s->rows] != s->items)
-            return error_set(e, HR_EDATA,
-                             "array %s ends with %" PRIu64 ", but %s has %" PRIu64
-                             " items; one of them is damaged",
-                             s->indptr->path, own[s->rows], s->data->path, s->items);
-        items += own[s->rows];
-    }
-    m->offsets = offsets;
-    for (uint64_t k = 0; k < m->n_chunks; k++) {
-        struct sparse_rows r;
-        sparse_rows(m, k, &r);
-        const uint64_t *own = sparse_known(m, &r);
-        largest = most(largest, own[r.n] - own[0]);
-    }
-    m->most = largest;
-    m->mean = (double)items / (double)m->rows;
-    return 0;
-}
-
 void sparse_rows(const struct sparse *m, uint64_t chunk, struct sparse_rows *out)
 {
     out->segment = &m->segments[m->of[chunk]];
     out->first = m->edges[chunk] - out->segment->first;
     out->n = m->edges[chunk + 1] - m->edges[chunk];
-}
-
-const uint64_t *sparse_known(const struct sparse *m, const struct sparse_rows *r)
-{
-    if (!m->offsets)
-        return NULL;
-    return m->offsets + r->segment->first + (uint64_t)(r->segment - m->segments) + r->first;
-}
-
-uint64_t sparse_offset_at(const struct sparse *m, uint64_t row)
-{
-    int low = 0, high = m->n_segments; /* segments[low].first <= row < segments[high].first */
-    while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-        if (m->segments[middle].first <= row)
-            low = middle;
-        else
-            high = middle;
-    }
-    return row + (uint64_t)low;
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
@@ -295,19 +253,14 @@ void sparse_reads(const struct sparse *m, uint64_t *reads, uint64_t *chunks)
     *reads = *chunks = 0;
     for (int i = 0; i < m->n_segments; i++) {
         const struct sparse_segment *s = &m->segments[i];
-        uint64_t items = m->offsets                   ? m->offsets[s->first + (uint64_t)i + s->rows]
-                         : s->items != SPARSE_UNKNOWN ? s->items
-                                                      : (uint64_t)(m->mean * (double)s->rows);
+        double mean = s->items == SPARSE_UNKNOWN ? m->mean : (double)s->items / (double)s->rows;
+        uint64_t items = (uint64_t)(mean * (double)s->rows);
         *chunks += chunk_reads(s->data, 0, items) + chunk_reads(s->indices, 0, items);
-    }
-    for (uint64_t k = 0; k < m->n_chunks; k++) {
-        struct sparse_rows r;
-        sparse_rows(m, k, &r);
-        const uint64_t *own = sparse_known(m, &r);
-        uint64_t from = own ? own[0] : (uint64_t)((double)r.first * m->mean),
-                 to = own ? own[r.n] : (uint64_t)((double)(r.first + r.n) * m->mean);
-        *reads +=
-            chunk_reads(r.segment->data, from, to) + chunk_reads(r.segment->indices, from, to);
+        for (uint64_t r = 0; r < s->rows; r += m->row_chunk) {
+            uint64_t end = least(r + m->row_chunk, s->rows);
+            uint64_t from = (uint64_t)(mean * (double)r), to = (uint64_t)(mean * (double)end);
+            *reads += chunk_reads(s->data, from, to) + chunk_reads(s->indices, from, to);
+        }
     }
 }
 

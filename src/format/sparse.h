@@ -26,9 +26,10 @@ struct sparse {
     const uint32_t *of;    /* n_chunks: their segments */
     const struct sparse_segment *segments;
     int n_segments, n_sets;
-    /* Every indptr, one behind the other (segment i's begins at first + i), or NULL: read when they are needed. */
-    const uint64_t *offsets;
-    double mean;   /* items of a row; near enough where not all is known */
+    const uint64_t *chunk_at;   /* n_segments: the first row chunk of each */
+    struct sparse_table *table; /* where rows begin, as far as it was read; NULL: nothing is kept */
+    bool known;                 /* … all of it, from the beginning */
+    double mean;                /* items of a row; near enough where not all is known */
     uint64_t most; /* items of a row chunk: no more where offsets are known, else seldom more */
     uint64_t row_chunk;          /* rows of a row chunk, at most */
     enum hr_dtype value, column; /* widest of all segments, what items are reserved as */
@@ -39,11 +40,28 @@ struct sparse {
  * HR_EDATA: arrays of wrong lengths, types or dimensions, by name. */
 int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *segments, int n,
                 uint64_t rows, struct hr_error *e);
-/* The matrix knows every indptr from now on: checked (from 0, rising, within the arrays; HR_EDATA), not copied. */
-int sparse_know(struct sparse *m, const uint64_t *offsets, struct hr_error *e);
 /* n items of an indptr array as they are stored → offsets, checked against each other and `items` (or SPARSE_UNKNOWN). */
 int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, uint64_t first,
                    uint64_t items, uint64_t *out, struct hr_error *e);
+
+/* What is known of where rows begin: of each row chunk its first item, of each row its length. Threads may recall and note at
+ * the same time. */
+uint64_t sparse_table_bytes(const struct sparse *m);
+struct sparse_table *
+sparse_table_new(const struct sparse *m); /* NULL: no memory. sparse_table_free */
+void sparse_table_free(struct sparse_table *t);
+/* The n + 1 offsets of a row chunk; false: not known. */
+bool sparse_recall(const struct sparse *m, uint64_t chunk, uint64_t *offsets);
+void sparse_note(const struct sparse *m, uint64_t chunk, const uint64_t *offsets);
+/* Of items of an indptr array, as they are stored, from row `first` of the segment on: all row chunks that lie in them. */
+void sparse_note_stored(const struct sparse *m, const struct sparse_segment *s, uint64_t first,
+                        uint64_t n, const void *stored);
+/* How long a row of the matrix is; false: not known. */
+bool sparse_length(const struct sparse *m, uint64_t row, uint64_t *items);
+/* Of segment i all is known now: rows + 1 offsets, checked before. HR_EDATA where they do not fit the other arrays. After the
+ * last one: sparse_settle. */
+int sparse_know(struct sparse *m, int segment, const uint64_t *offsets, struct hr_error *e);
+void sparse_settle(struct sparse *m);
 
 /* The array of one item a row that stands for the matrix: its chunks are the row chunks. */
 int sparse_array(struct arena *a, const struct sparse *m, const char *path, const char *dim,
@@ -57,18 +75,13 @@ struct sparse_rows {
     uint64_t first, n; /* rows of the segment */
 };
 void sparse_rows(const struct sparse *m, uint64_t chunk, struct sparse_rows *out);
-/* Its indptr, n + 1 of them, where known; NULL otherwise. */
-const uint64_t *sparse_known(const struct sparse *m, const struct sparse_rows *r);
-
-/* Which of `offsets` a row of the matrix begins at. */
-uint64_t sparse_offset_at(const struct sparse *m, uint64_t row);
-
 struct sparse_piece {
     const struct array *array;
     uint64_t chunk;    /* of the array, … */
     uint64_t first, n; /* … and the items of it that are wanted */
     uint64_t to;       /* where they go, in items from the first wanted one of the array */
     bool part;         /* stored bytes are items: only those that are wanted need be read */
+    bool all;          /* of indptr: the other items are of use, too */
 };
 /* Pieces of items [from, to) of a 1-D array; how many there are. */
 uint64_t sparse_pieces(const struct array *x, uint64_t from, uint64_t to);

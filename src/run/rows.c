@@ -40,12 +40,33 @@ uint64_t rows_stored(const struct job *j, uint32_t i, const uint64_t *offsets)
            (record > usual ? record - usual : 0);
 }
 
-const uint64_t *rows_offsets_of(const struct job *j, uint32_t i)
+const uint64_t *rows_offsets_of(struct job *j, uint32_t i)
 {
-    struct sparse_rows r;
-    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
-    const uint64_t *known = sparse_known(rows_matrix(j, i), &r);
-    return known ? known : j->states[i].offsets;
+    const struct sparse *m = rows_matrix(j, i);
+    struct chunk_state *s = &j->states[i];
+    uint64_t chunk = j->chunks[i].chunk;
+    if (s->offsets || !m->table)
+        return s->offsets;
+    s->offsets = mem_alloc((m->edges[chunk + 1] - m->edges[chunk] + 1) * sizeof *s->offsets);
+    if (s->offsets && !sparse_recall(m, chunk, s->offsets)) {
+        mem_free(s->offsets);
+        s->offsets = NULL;
+    }
+    return s->offsets;
+}
+
+void rows_offsets_set(struct job *j, uint32_t i, uint64_t *offsets)
+{
+    j->states[i].offsets = offsets;
+    sparse_note(rows_matrix(j, i), j->chunks[i].chunk, offsets);
+}
+
+void rows_free(struct job *j)
+{
+    for (uint32_t i = 0; i < j->n; i++) {
+        mem_free(j->states[i].offsets);
+        mem_free(j->states[i].lost);
+    }
 }
 
 int rows_check_size(const struct sparse_piece *p, uint64_t stored, struct hr_error *e)
@@ -119,6 +140,23 @@ static int wrong_size(const struct sparse_piece *p, uint64_t n, uint64_t expecte
                      p->chunk, p->array->path, n, expected);
 }
 
+/* Rows that others will ask for begin here, too. */
+static void note_rows(struct job *j, const struct sparse_piece *p, const void *items)
+{
+    for (uint32_t i = 0; i < j->n; i++) {
+        struct sparse_rows r;
+        const struct sparse *m = rows_matrix(j, i);
+        if (!m)
+            continue;
+        sparse_rows(m, j->chunks[i].chunk, &r);
+        uint64_t first = p->chunk * p->array->chunk[0], end = first + p->array->chunk[0];
+        if (r.segment->indptr == p->array)
+            sparse_note_stored(m, r.segment, first,
+                               (end > r.segment->rows + 1 ? r.segment->rows + 1 : end) - first,
+                               items);
+    }
+}
+
 /* Of a chunk of which only some items are wanted. */
 static int decode_some(struct job *j, struct worker *w, const struct sparse_piece *p,
                        const void *data, uint64_t n, char *to, struct hr_error *e)
@@ -130,7 +168,12 @@ static int decode_some(struct job *j, struct worker *w, const struct sparse_piec
     if (!scratch)
         return error_nomem(e, bytes, "a decoded chunk");
     struct codec_run run = {p->first * size, p->n * size, to};
-    int rc = codec_chain_scatter(chain, w->codec, data, n, &run, 1, scratch, false, e);
+    int rc = p->all ? codec_chain_decode(chain, w->codec, data, n, scratch, e)
+                    : codec_chain_scatter(chain, w->codec, data, n, &run, 1, scratch, false, e);
+    if (p->all && rc >= 0) {
+        memcpy(to, scratch + run.from, run.bytes);
+        note_rows(j, p, scratch);
+    }
     pool_put(pool, scratch, bytes);
     return rc;
 }
@@ -238,15 +281,17 @@ int rows_scatter(struct job *j, struct worker *w, uint32_t i, const struct spars
     return 0;
 }
 
-/* Where each row of the batch ends, if that is known; in memory that the caller frees. */
+/* Where each row of the batch ends, if all of that is known; in memory that the caller frees. */
 static uint64_t *row_ends(const struct sparse *m, const struct hr_batch *b)
 {
-    uint64_t at = 0;
-    uint64_t *ends = m->offsets ? mem_array((size_t)b->rows + 1, sizeof *ends) : NULL;
+    uint64_t at = 0, n;
+    uint64_t *ends = m->table ? mem_array((size_t)b->rows + 1, sizeof *ends) : NULL;
     for (int64_t r = 0; ends && r < b->rows; r++) {
-        const uint64_t *own = m->offsets + sparse_offset_at(m, (uint64_t)b->ids[r]);
-        at += own[1] - own[0];
-        ends[r] = at;
+        if (!sparse_length(m, (uint64_t)b->ids[r], &n)) {
+            mem_free(ends);
+            return NULL;
+        }
+        ends[r] = at += n;
     }
     return ends;
 }

@@ -35,7 +35,7 @@ uint32_t rows_places(struct job *j, uint32_t i, bool offsets)
 }
 
 /* Bytes of one stored chunk that the ticket covers, beyond what is usual if it is larger than the rows need. */
-static uint64_t surplus(const struct job *j, uint32_t i)
+static uint64_t surplus(struct job *j, uint32_t i)
 {
     const uint64_t *offsets = rows_offsets_of(j, i);
     uint64_t need = offsets ? rows_stored(j, i, offsets)
@@ -52,6 +52,7 @@ void rows_place(struct job *j, uint32_t i, bool offsets, struct place *out)
         uint64_t pieces = sparse_pieces(w[k].of, w[k].from, w[k].to);
         for (uint64_t p = 0; p < pieces; p++) {
             struct sparse_piece piece = sparse_piece(w[k].of, w[k].from, w[k].to, p);
+            piece.all = w[k].part == ROWS_INDPTR;
             uint64_t bytes = piece.part ? piece.n * w[k].of->type.item_size
                                         : codec_chain_bound(w[k].of->chain) + more;
             *out++ = (struct place){.index = i,
@@ -99,7 +100,7 @@ static int offsets_take(struct job *j, struct worker *w, uint32_t i, struct hr_e
     if (rc < 0)
         mem_free(offsets);
     else
-        j->states[i].offsets = offsets;
+        rows_offsets_set(j, i, offsets);
     return rc;
 }
 

@@ -61,35 +61,34 @@ static int piece_read(struct job *j, struct worker *w, const struct sparse_piece
 }
 
 static int items_read(struct job *j, struct worker *w, const struct array *x, uint64_t from,
-                      uint64_t to, char *items, struct hr_error *e)
+                      uint64_t to, bool all, char *items, struct hr_error *e)
 {
     uint64_t n = sparse_pieces(x, from, to);
     for (uint64_t k = 0; k < n; k++) {
         struct sparse_piece p = sparse_piece(x, from, to, k);
+        p.all = all;
         TRY(piece_read(j, w, &p, items, e));
     }
     return 0;
 }
 
-/* indptr of the rows, in memory that the caller frees. */
-static int offsets_read(struct job *j, struct worker *w, const struct sparse_rows *r,
-                        uint64_t **out, struct hr_error *e)
+static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struct sparse_rows *r,
+                        struct hr_error *e)
 {
     const struct array *x = r->segment->indptr;
     char *stored = mem_alloc((r->n + 1) * x->type.item_size);
     uint64_t *offsets = mem_alloc((r->n + 1) * sizeof *offsets);
     int rc = stored && offsets ? 0 : error_nomem(e, (r->n + 1) * 8, "offsets of rows");
     if (!rc)
-        rc = items_read(j, w, x, r->first, r->first + r->n + 1, stored, e);
+        rc = items_read(j, w, x, r->first, r->first + r->n + 1, true, stored, e);
     if (!rc)
         rc = sparse_offsets(x, stored, r->n + 1, r->first, r->segment->items, offsets, e);
     mem_free(stored);
-    if (rc < 0) {
+    if (rc < 0)
         mem_free(offsets);
-        return rc;
-    }
-    *out = offsets;
-    return 0;
+    else
+        rows_offsets_set(j, i, offsets);
+    return rc;
 }
 
 static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64_t *offsets,
@@ -105,23 +104,16 @@ static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64
     if (!r)
         return HR_ENOMEM;
     uint64_t from = offsets[0], to = offsets[r->n];
-    TRY(items_read(j, w, r->segment->indices, from, to, (char *)r + r->columns, e));
-    TRY(items_read(j, w, r->segment->data, from, to, (char *)r + r->values, e));
+    TRY(items_read(j, w, r->segment->indices, from, to, false, (char *)r + r->columns, e));
+    TRY(items_read(j, w, r->segment->data, from, to, false, (char *)r + r->values, e));
     return rows_scatter(j, w, i, r, e);
 }
 
 int rows_read(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
 {
-    const struct sparse *m = rows_matrix(j, i);
     struct sparse_rows r;
-    uint64_t *own = NULL;
-    sparse_rows(m, j->chunks[i].chunk, &r);
-    const uint64_t *offsets = sparse_known(m, &r);
-    if (!offsets) {
-        TRY(offsets_read(j, w, &r, &own, e));
-        offsets = own;
-    }
-    int rc = record_read(j, w, i, offsets, e);
-    mem_free(own);
-    return rc;
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    if (!rows_offsets_of(j, i))
+        TRY(offsets_read(j, w, i, &r, e));
+    return record_read(j, w, i, rows_offsets_of(j, i), e);
 }

@@ -145,10 +145,7 @@ static void job_free(struct driver *d, struct job *j)
 {
     d->turn.jobs[j->number] = NULL;
     fetch_free(j);
-    for (uint32_t i = 0; i < j->n; i++) {
-        mem_free(j->states[i].offsets);
-        mem_free(j->states[i].lost);
-    }
+    rows_free(j);
     mem_free(j);
     driver_unref(d);
 }
