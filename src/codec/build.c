@@ -276,7 +276,7 @@ static uint64_t scratch_of(const struct codec_chain *c)
     return largest + second + own;
 }
 
-static int finish(struct build *b, struct codec_chain **out)
+int build_finish(struct build *b, struct codec_chain **out)
 {
     struct codec_chain *c = b->chain;
     struct step *steps = build_alloc(b, (size_t)b->n_steps * sizeof *steps);
@@ -333,7 +333,7 @@ int build_v3(struct build *b, const struct json *codecs, struct codec_chain **ou
     if (!b->is_bytes)
         return error_set(b->e, HR_EFORMAT,
                          "%s: codecs lack an array → bytes codec such as \"bytes\"", b->where);
-    return finish(b, out);
+    return build_finish(b, out);
 }
 
 int codec_chain_v3(struct arena *a, const struct json *codecs, const struct dtype *type, int ndim,
@@ -412,5 +412,5 @@ int codec_chain_v2(struct arena *a, const struct json *compressor, const struct 
     if (!b.is_bytes)
         return error_set(e, HR_EFORMAT,
                          "%s: an object array without an object codec such as vlen-utf8", where);
-    return finish(&b, out);
+    return build_finish(&b, out);
 }

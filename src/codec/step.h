@@ -151,6 +151,7 @@ int config_dtype(struct build *b, const char *codec, const struct json *config, 
 int build_begin(struct build *b, const struct dtype *type, int ndim, const uint64_t *shape,
                 const void *fill);
 int build_v3(struct build *b, const struct json *codecs, struct codec_chain **out);
+int build_finish(struct build *b, struct codec_chain **out); /* all steps are there */
 
 /* Each file's codecs. */
 int make_transpose(struct build *b, const struct codec_entry *self, const struct json *config);
