@@ -10,6 +10,7 @@
 struct early {
     struct ahead *ahead;
     char *key; /* NULL: free */
+    struct store_range range;
     struct document document;
     struct store_result result;
     uint64_t ticket;
@@ -60,11 +61,21 @@ static void ended(void *arg, const struct store_result *r)
     pthread_mutex_unlock(&a->lock);
 }
 
-static struct early *find(struct ahead *a, const char *key)
+static struct store_range range_of(const struct need *need)
 {
-    for (size_t i = 0; i < AHEAD_MAX; i++)
-        if (a->slots[i].key && !strcmp(a->slots[i].key, key))
+    return need->kind == NEED_RANGE ? (struct store_range){need->offset, (uint64_t)need->length}
+                                    : (struct store_range){0, 0};
+}
+
+static struct early *find(struct ahead *a, const struct need *need)
+{
+    const struct store_range range = range_of(need);
+    for (size_t i = 0; i < AHEAD_MAX; i++) {
+        const struct early *x = &a->slots[i];
+        if (x->key && !strcmp(x->key, need->key) && x->range.offset == range.offset &&
+            x->range.length == range.length)
             return &a->slots[i];
+    }
     return NULL;
 }
 
@@ -78,13 +89,11 @@ static struct early *free_slot(struct ahead *a)
 
 static int begin(struct ahead *a, struct early *x, const struct need *need, struct hr_error *e)
 {
-    struct store_range range = {need->kind == NEED_RANGE ? need->offset : 0,
-                                need->kind == NEED_RANGE ? (uint64_t)need->length : 0};
-    *x = (struct early){.ahead = a, .key = mem_strdup(need->key)};
+    *x = (struct early){.ahead = a, .key = mem_strdup(need->key), .range = range_of(need)};
     if (!x->key)
         return error_nomem(e, strlen(need->key), "a key");
     const struct store_sink sink = {document_room, &x->document};
-    int rc = store_start(a->store, x->key, range, &sink, ended, x, &x->ticket, &x->result.error);
+    int rc = store_start(a->store, x->key, x->range, &sink, ended, x, &x->ticket, &x->result.error);
     if (rc < 0) { /* it is the answer, should it be asked for */
         x->result.rc = rc;
         x->done = true;
@@ -128,7 +137,7 @@ int ahead_begin(struct ahead *a, const struct reader *r, struct hr_error *e)
         int rc = reader_ahead(r, i, &a->key, &need, e);
         if (rc != READER_NEED)
             return rc < 0 ? rc : 0;
-        if (!need.key || need.kind == NEED_LIST || find(a, need.key))
+        if (!need.key || need.kind == NEED_LIST || find(a, &need))
             continue;
         TRY(begin(a, x, &need, e));
         x = free_slot(a);
@@ -139,12 +148,10 @@ int ahead_begin(struct ahead *a, const struct reader *r, struct hr_error *e)
 int ahead_take(struct ahead *a, const struct need *need, struct document *d,
                struct store_result *result)
 {
-    struct early *x = find(a, need->key);
+    struct early *x = find(a, need);
     if (!x) { /* no room was left: all slots hold what is not asked for any more */
         const struct store_sink sink = {document_room, d};
-        struct store_range range = {need->kind == NEED_RANGE ? need->offset : 0,
-                                    need->kind == NEED_RANGE ? (uint64_t)need->length : 0};
-        return store_read(a->store, need->key, range, &sink, result);
+        return store_read(a->store, need->key, range_of(need), &sink, result);
     }
     wait_for(a, x, true);
     *result = x->result;

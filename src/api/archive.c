@@ -54,6 +54,7 @@ static int fetch_document(struct hr_archive *a, struct ahead *ahead, const struc
     int rc = ahead ? ahead_take(ahead, need, d, &result)
                    : store_read(a->store, need->key, range, &sink, &result);
     *answer = (struct answer){.kind = ANSWER_BYTES, .data = d->data, .size = result.size};
+    answer->object_size = result.object_size;
     bool passed_over = rc < 0 && result.denied && need->alternative;
     if (passed_over && !denied->code)
         *denied = result.error;
@@ -169,8 +170,8 @@ static struct hr_archive *archive_new(struct hr_error *e)
 /* Where no archive is found: what the last part of its address looks like. */
 static const char *no_archive_hint(const char *url)
 {
-    static const char *const documents[] = {"zarr.json", ".zmetadata", ".zarray", ".zgroup",
-                                            ".zattrs"};
+    static const char *const documents[] = {"zarr.json", ".zmetadata", ".zarray",
+                                            ".zgroup",   ".zattrs",    "header.sch"};
     static const char *const files[] = {".zip", ".nc",  ".nc4",  ".h5",  ".hdf5",
                                         ".tif", ".tar", ".grib", ".npy", ".parquet"};
     const char *slash = strrchr(url, '/'), *name = slash ? slash + 1 : url;

@@ -151,7 +151,11 @@ static int locate(struct region *r, uint64_t chunk, struct hr_error *e)
 /* There is no such chunk, if there still is such an array. */
 static int missing(const struct region *r, uint64_t chunk, struct hr_error *e)
 {
-    TRY(store_expect(archive_store(r->archive), array_leaf(r->array, &chunk)->document, e));
+    const struct array *x = array_leaf(r->array, &chunk);
+    const char *key = r->where.key, *url = place(r, &key);
+    if (x->object)
+        return error_set(e, HR_EDATA, "%s/%s is gone since the archive was opened", url, key);
+    TRY(store_expect(archive_store(r->archive), x->document, e));
     return STORE_MISSING;
 }
 
@@ -170,7 +174,8 @@ static int fetch_chunk(struct region *r, uint64_t chunk, struct hr_error *e)
     const char *key = w->key, *url = place(r, &key);
     int rc = fetch(r, w->key, (struct store_range){(int64_t)w->offset, w->length}, &result, e);
     if (rc == STORE_MISSING)
-        return error_set(e, HR_EDATA, "%s/%s: the shard is gone while it was being read", url, key);
+        return error_set(e, HR_EDATA, "%s/%s: the object is gone while it was being read", url,
+                         key);
     if (rc == STORE_OK && r->stored.size != w->length)
         return error_set(e, HR_EDATA, "%s/%s: %llu bytes at offset %llu where %llu are expected",
                          url, key, (unsigned long long)r->stored.size,
@@ -386,6 +391,63 @@ static int load(struct region *r, uint64_t number, struct hr_error *e)
     return STORE_OK;
 }
 
+/* ---- arrays that are one raw object ----------------------------------------------------------------------------- */
+
+/* Where the bytes go at once: exactly those that were asked for. */
+struct straight {
+    void *to;
+    uint64_t size;
+};
+static void *straight_room(void *arg, uint64_t size)
+{
+    const struct straight *s = arg;
+    return size == s->size ? s->to : NULL;
+}
+
+/* Such an array may be larger than memory: of it only what is wanted is read. */
+static bool is_raw_object(const struct array *x)
+{
+    return x->object && !x->members && x->ndim == 1 && !x->field_stride &&
+           codec_chain_is_raw(x->chain);
+}
+
+/* Items [first, first + n) to `out`. */
+static int read_items(struct region *r, uint64_t first, uint64_t n, void *out, struct hr_error *e)
+{
+    const struct array *x = r->array;
+    uint64_t item = x->type.item_size;
+    struct straight s = {out, n * item};
+    const struct store_sink sink = {straight_room, &s};
+    struct store_result result = {0};
+    struct store_range range = {(int64_t)(first * item), n * item};
+    TRY(locate(r, 0, e));
+    int rc = store_read(archive_store(r->archive), r->where.key, range, &sink, &result);
+    if (rc == STORE_MISSING)
+        return missing(r, 0, e);
+    return rc < 0 ? error_set(e, rc, "%s", result.error.text) : 0;
+}
+
+/* In steps: the stretch between the first item and the last, in pieces of memory that is kept. */
+#define STRIDE_BYTES (4u << 20)
+
+static int read_strided(struct region *r, int64_t start, int64_t count, int64_t step, char *out,
+                        struct hr_error *e)
+{
+    size_t item = r->array->type.item_size;
+    int64_t most = STRIDE_BYTES / (int64_t)item, by = step < 0 ? -step : step;
+    int64_t at_once = by < most ? most / by : 1;
+    for (int64_t i = 0; i < count; i += at_once) {
+        int64_t n = count - i < at_once ? count - i : at_once, last = start + (i + n - 1) * step;
+        int64_t low = step < 0 ? last : start + i * step, span = (n - 1) * by + 1;
+        if (!block_room(&r->stored, (uint64_t)span * item))
+            return error_nomem(e, (uint64_t)span * item, "items");
+        TRY(read_items(r, (uint64_t)low, (uint64_t)span, r->stored.data, e));
+        const char *from = (char *)r->stored.data + (start + i * step - low) * (int64_t)item;
+        copy_row(out + i * (int64_t)item, from, (uint64_t)n, step * (int64_t)item, item);
+    }
+    return 0;
+}
+
 int region_read(struct region *r, const int64_t *start, const int64_t *count, const int64_t *step,
                 void *out, struct hr_error *e)
 {
@@ -395,6 +457,9 @@ int region_read(struct region *r, const int64_t *start, const int64_t *count, co
     struct nest nest;
     if (!touched(x, start, count, step, from, to))
         return 0;
+    if (is_raw_object(x))
+        return *step == 1 || *count == 1 ? read_items(r, (uint64_t)*start, (uint64_t)*count, out, e)
+                                         : read_strided(r, *start, *count, *step, out, e);
     memcpy(at, from, (size_t)x->ndim * sizeof *at);
     do {
         uint64_t number = chunk_number(x, at);

@@ -155,7 +155,7 @@ static char *write_number(char *to, uint64_t v)
 static void write_key(const struct array *x, const uint64_t *at, char *key)
 {
     const struct array_layout *l = x->layout;
-    if (!x->ndim) {
+    if (!x->ndim || l->single) {
         memcpy(key, l->scalar, strlen(l->scalar) + 1);
         return;
     }
@@ -305,7 +305,9 @@ int array_locate(const struct array *x, struct shard_cache *cache, uint64_t chun
     out->offset = 0;
     out->length = 0;
     if (!l->n_levels) {
-        out->kind = WHERE_OBJECT;
+        out->kind = l->length ? WHERE_RANGE : WHERE_OBJECT;
+        out->offset = l->offset;
+        out->length = l->length;
         out->shard = chunk;
         write_key(x, at, out->key);
         return 0;

@@ -22,7 +22,9 @@ struct array_layout {
     int owner;          /* number of the array whose objects these are (fields share them) */
     const char *prefix; /* of every key but a 0-d array's: "t2m/c/" */
     size_t prefix_size;
-    const char *scalar; /* key of a 0-d array */
+    const char *scalar;      /* key of a 0-d array, or of all where … */
+    bool single;             /* … the array is one object */
+    uint64_t offset, length; /* single: of the part that holds it; length 0: the whole */
     char separator;
     const uint64_t *object; /* shape of one object: the outermost shard, or the chunk */
     const struct codec_chain *object_chain; /* decodes a whole object */

@@ -171,6 +171,8 @@ int array_move(struct arena *a, const struct array *x, const char *prefix, int *
     *y = *x;
     if (x->document && !(y->document = arena_printf(a, "%s%s", prefix, x->document)))
         return error_nomem(e, 64, "an array");
+    if (x->object && !(y->object = arena_printf(a, "%s%s", prefix, x->object)))
+        return error_nomem(e, 64, "an array");
     if (x->members)
         TRY(move_members(a, x->members, prefix, owner, &y->members, e));
     if (x->layout)

@@ -123,10 +123,10 @@ int nodes_add_broken(struct nodes *n, const char *path, int rc, const struct hr_
     return finish_array(n, x, rc, why, e);
 }
 
-int nodes_add_field(struct nodes *n, struct array *field, struct hr_error *e)
+int nodes_add_array(struct nodes *n, struct array *x, struct hr_error *e)
 {
     TRY(reserve(n, e));
-    put_array(n, field);
+    put_array(n, x);
     return 0;
 }
 

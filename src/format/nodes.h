@@ -39,7 +39,8 @@ int nodes_add_group_v2(struct nodes *n, const char *path, const struct json *zgr
 /* `why` is what is wrong with the documents of `path`; returned as it is when it is not about them (no memory). */
 int nodes_add_broken(struct nodes *n, const char *path, int rc, const struct hr_error *why,
                      struct hr_error *e);
-int nodes_add_field(struct nodes *n, struct array *field, struct hr_error *e);
+/* An array that was made elsewhere: a field of another, or of a format without documents. It is given its number. */
+int nodes_add_array(struct nodes *n, struct array *x, struct hr_error *e);
 
 /* All nodes of consolidated metadata: v3's inline `metadata` object, a v2 .zmetadata document. */
 int nodes_consolidated_v3(struct nodes *n, const struct json *metadata, struct hr_error *e);

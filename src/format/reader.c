@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
-#include "format/round.h"
+#include "format/scdl_round.h"
 
 #define MAX_ROOT_PROBES 100
 
@@ -51,7 +51,7 @@ enum phase reader_first_phase(const struct reader *r)
     return r->root_format == 2 ? SEEK_ARRAY : SEEK_V3;
 }
 
-static int append(struct reader *r, const struct task *t, struct hr_error *e)
+int reader_append(struct reader *r, const struct task *t, struct hr_error *e)
 {
     if (r->head && r->head == r->n)
         r->head = r->n = 0;
@@ -77,7 +77,8 @@ int reader_push(struct reader *r, enum phase phase, const char *path, int depth,
     if (depth > MAX_DEPTH)
         return error_set(e, HR_EUNSUPPORTED, "\"%.200s\": groups nested deeper than %d", path,
                          MAX_DEPTH);
-    return append(r, &(struct task){.phase = phase, .path = path, .depth = depth, .walk = walk}, e);
+    return reader_append(
+        r, &(struct task){.phase = phase, .path = path, .depth = depth, .walk = walk}, e);
 }
 
 void reader_forget_round(struct reader *r)
@@ -87,6 +88,11 @@ void reader_forget_round(struct reader *r)
     r->n_guesses = 0;
     r->walking = false;
     r->want = (struct want){0};
+}
+
+bool reader_closed(const struct reader *r)
+{
+    return r->consolidated || r->scdl;
 }
 
 static int fail_round(struct reader *r, int rc)
@@ -105,6 +111,8 @@ int reader_walk(struct reader *r, struct hr_error *e)
     if (r->consolidated || r->walked || nodes_array(&r->nodes, ""))
         return 0;
     r->walking = true;
+    if (r->scdl)
+        return scdl_walk(r, e);
     return reader_push(r, LIST_CHILDREN, "", 0, true, e);
 }
 
@@ -168,7 +176,7 @@ static int push_folders(struct reader *r, const struct task *t, const struct ans
 static int go_on(struct reader *r, struct task *t, enum phase phase, struct hr_error *e)
 {
     t->phase = phase;
-    return append(r, t, e);
+    return reader_append(r, t, e);
 }
 
 /* A group has been read: into its children, or done. */
@@ -299,6 +307,12 @@ static int feed_list(struct reader *r, const struct task *t, const struct answer
     r->cannot_list |= answer->kind == ANSWER_UNSUPPORTED;
     if (t->phase == LIST_CHILDREN && answer->kind == ANSWER_UNSUPPORTED)
         return probe_children(r, t, e);
+    if (t->phase == LIST_ROOT) {
+        bool begun = false;
+        TRY(scdl_begin(r, answer->kind == ANSWER_UNSUPPORTED ? NULL : answer, &begun, e));
+        if (begun)
+            return 0;
+    }
     if (answer->kind != ANSWER_BYTES)
         return 0;
     if (t->phase != LIST_NAMES)
@@ -366,7 +380,9 @@ int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *
     if (r->head == r->n)
         return error_set(e, HR_EINTERNAL, "nothing was asked for");
     struct task t = r->queue[r->head++];
-    if (t.phase >= LIST_CHILDREN)
+    if (t.phase >= SCDL_HEADER)
+        rc = scdl_feed(r, &t, answer, e);
+    else if (t.phase >= LIST_CHILDREN)
         rc = feed_list(r, &t, answer, e);
     else if (answer->kind == ANSWER_BYTES)
         rc = feed_bytes(r, &t, answer, e);
@@ -379,16 +395,18 @@ int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *
 
 static int show_need(const struct task *t, struct buf *key, struct need *need, struct hr_error *e)
 {
-    bool list = t->phase >= LIST_CHILDREN;
+    bool other = t->phase >= SCDL_HEADER, list = t->phase >= LIST_CHILDREN && !other;
     buf_clear(key);
     buf_puts(key, t->path);
-    if (!list)
+    if (!list && !other)
         buf_printf(key, "%s%s", *t->path ? "/" : "", documents[t->phase]);
     if (key->failed)
         return error_nomem(e, strlen(t->path), "a key");
     *need = (struct need){.kind = list ? NEED_LIST : NEED_OBJECT,
                           .key = key->data ? key->data : "",
                           .alternative = !list && t->phase != SEEK_ARRAY_ATTRS};
+    if (other)
+        scdl_need(t, need);
     return READER_NEED;
 }
 
@@ -433,10 +451,11 @@ static int no_archive(const struct reader *r, struct hr_error *e)
         snprintf(more, sizeof more,
                  "; looked into %zu of the %zu directories below: give the path of an archive",
                  r->looked, r->below);
-    return error_set(e, HR_ENOENT,
-                     "no Zarr archive here: neither zarr.json, .zmetadata, .zarray nor .zgroup "
-                     "exists%s",
-                     more);
+    return error_set(
+        e, HR_ENOENT,
+        "no Zarr archive here (nor AnnData's, nor SCDL): neither zarr.json, .zmetadata, "
+        ".zarray, .zgroup nor header.sch exists%s",
+        more);
 }
 
 static int finish_round(struct reader *r, struct hr_error *e)
@@ -501,10 +520,14 @@ bool reader_consolidated(const struct reader *r)
 
 bool reader_complete(const struct reader *r)
 {
-    return r->consolidated || nodes_array(&r->nodes, "") || (r->walked && !r->cannot_list);
+    return reader_closed(r) || nodes_array(&r->nodes, "") || (r->walked && !r->cannot_list);
 }
 
 const char *reader_format(const struct reader *r)
 {
+    if (r->scdl)
+        return scdl_format(r);
+    if (r->scdl)
+        return scdl_format(r);
     return r->root_format == 2 ? "zarr v2" : r->root_format == 3 ? "zarr v3" : "zarr";
 }

@@ -3,8 +3,8 @@
  *     struct reader *r = reader_new(…);
  *     while ((rc = reader_step(r, &need, &e)) == READER_NEED) { fetch need; reader_feed(r, &answer, &e); }
  *
- * The same code runs under the engine, the CLI, a unit test and a fuzzer. A reader knows zarr v2 and v3; later dialects
- * (refs, icechunk, anndata, …) join behind the same calls. Not thread-safe until `reader_step` has said READY; after that
+ * The same code runs under the engine, the CLI, a unit test and a fuzzer. A reader knows zarr v2 and v3, and SCDL where
+ * there is no zarr (scdl.h). Not thread-safe until `reader_step` has said READY; after that
  * the hierarchy is immutable (the shard index cache has its own rules, see shard.h). */
 #ifndef FORMAT_READER_H
 #define FORMAT_READER_H
@@ -14,7 +14,8 @@ enum { READER_READY = 0, READER_NEED = 1 };
 
 enum need_kind {
     NEED_OBJECT, /* the whole object `key`, or that it is missing */
-    NEED_RANGE, /* bytes [offset, offset + length) of it; offset < 0: the last -offset bytes (suffix) */
+    NEED_RANGE, /* bytes [offset, offset + length) of it; offset < 0: the last -offset bytes (suffix),
+                 * all of them where it has fewer */
     NEED_LIST /* the names directly below prefix `key` ("" = root): a JSON-free list, names end in '/' for folders */
 };
 struct need {
@@ -28,15 +29,18 @@ struct answer {
     enum answer_kind kind;
     const void *data; /* NEED_LIST: names, each NUL-terminated, one after another */
     size_t size;
+    uint64_t object_size; /* NEED_RANGE: of the whole object, 0 where the store does not say */
 };
 
 struct reader;
 
 /* One array: everything the other rooms may know of it. Arena memory of the reader. */
 struct array {
-    const char *path; /* "" at the root, no leading '/' */
-    int number;       /* index in the reader's list of arrays */
-    int zarr_format;
+    const char *path;   /* "" at the root, no leading '/' */
+    int number;         /* index in the reader's list of arrays */
+    int zarr_format;    /* 0: no zarr (scdl.h) */
+    const char *object; /* key of the one object that holds all of it and must be there: absence is
+                         * no fill value. NULL: chunks have objects of their own */
     const char *document; /* key of what describes it: its own document, or consolidated metadata */
     struct dtype type;
     int ndim;

@@ -18,8 +18,17 @@ enum phase {
     SEEK_GROUP_ATTRS,
     LIST_CHILDREN, /* of a group, in a walk */
     LIST_ROOT,     /* no document at the root: perhaps its children have some */
-    LIST_NAMES     /* for near matches */
+    LIST_NAMES,    /* for near matches */
+    /* no zarr: scdl.c; their paths are keys of objects */
+    SCDL_HEADER,   /* header.sch */
+    SCDL_METADATA, /* metadata.json: there is an archive, but not its header */
+    SCDL_ROWS,     /* the end of row_ptr.npy, which is all that tells an old archive */
+    SCDL_HEAD,     /* the first item of an array */
+    SCDL_TAIL,     /* the last one, and with it the size */
+    SCDL_ZIP,      /* the directory of chunk.npz */
+    SCDL_ZIP_ROWS  /* row_ptr.npy in it */
 };
+struct scdl_probe;
 struct task {
     enum phase phase;
     const char *path;
@@ -27,6 +36,11 @@ struct task {
     int depth;
     bool walk;  /* go on to the children */
     bool guess; /* only likely: sought by one document, as an array */
+    /* SCDL: which bytes, of which of the arrays of a look */
+    int64_t offset;
+    uint64_t length;
+    int part;
+    struct scdl_probe *probe;
 };
 
 enum stage { WANT_NOTHING, WANT_NODE, WANT_PARENTS, WANT_NAMES, WANT_ROOT_NAMES, WANT_FAILED };
@@ -54,7 +68,8 @@ struct reader {
     bool cannot_list;
     const char **guesses; /* paths that were guessed in this round */
     size_t n_guesses, guesses_cap;
-    int root_format; /* 2 or 3; 0 when rootless */
+    int root_format;   /* 2 or 3; 0 when rootless */
+    struct scdl *scdl; /* an archive of that format, or NULL */
     struct want want;
 };
 
@@ -64,6 +79,10 @@ enum phase reader_first_phase(const struct reader *r);
 /* One task more. The error names the bound that was met. */
 int reader_push(struct reader *r, enum phase phase, const char *path, int depth, bool walk,
                 struct hr_error *e);
+/* The same with all of a task. */
+int reader_append(struct reader *r, const struct task *t, struct hr_error *e);
+/* Nothing is there but what is known: neither sought nor listed. */
+bool reader_closed(const struct reader *r);
 /* A round that failed or was given up leaves nothing behind but the nodes it found. */
 void reader_forget_round(struct reader *r);
 

@@ -4,7 +4,7 @@
  * are done. A path that consolidated metadata does not list is still sought under its own name, for such metadata may be
  * stale (pydata/xarray#5878); prefixes of it are not. */
 #include <string.h>
-#include "format/round.h"
+#include "format/scdl_round.h"
 
 static void offer_known(struct reader *r)
 {
@@ -71,7 +71,7 @@ static int try_field(struct reader *r, const struct array *whole, struct hr_erro
     TRY(field_array(&r->nodes.arena, whole, r->want.path, rest, &field, e));
     if (!field)
         return 0;
-    TRY(nodes_add_field(&r->nodes, field, e));
+    TRY(nodes_add_array(&r->nodes, field, e));
     return 1;
 }
 
@@ -99,7 +99,7 @@ static int want_parents(struct reader *r, struct hr_error *e)
             int rc = try_field(r, whole, e);
             if (rc)
                 return rc;
-        } else if (!w->probed && !r->consolidated && !nodes_knows(&r->nodes, parent) &&
+        } else if (!w->probed && !reader_closed(r) && !nodes_knows(&r->nodes, parent) &&
                    path_is_sound(parent)) {
             w->probed = true;
             return reader_push(r, reader_first_phase(r), parent, 0, false, e);
@@ -113,7 +113,7 @@ static int want_names(struct reader *r, struct hr_error *e)
 {
     struct want *w = &r->want;
     const char *slash = strrchr(w->path, '/');
-    bool list = !r->consolidated && !r->cannot_list;
+    bool list = !reader_closed(r) && !r->cannot_list;
     enum stage now = w->stage++;
     if (!list || (now == WANT_ROOT_NAMES && !slash))
         return 0;
@@ -189,6 +189,8 @@ int reader_want(struct reader *r, const char *path, struct hr_error *e)
     path = r->want.path;
     if (nodes_knows(&r->nodes, path))
         return 0;
+    if (r->scdl)
+        return scdl_want(r, path, true, e);
     if (!path_is_sound(path)) {
         reader_forget_round(r);
         return error_set(e, HR_ENOENT, "no array \"%.200s\": that is no path within the archive",
@@ -201,6 +203,8 @@ int reader_try(struct reader *r, const char *path, struct hr_error *e)
 {
     TRY(begin(r, path, true, e));
     path = r->want.path;
+    if (r->scdl && !nodes_knows(&r->nodes, path))
+        return scdl_want(r, path, false, e);
     if (r->consolidated || nodes_knows(&r->nodes, path) || !path_is_sound(path))
         return 0;
     return reader_push(r, reader_first_phase(r), path, 0, false, e);

@@ -208,7 +208,9 @@ void decode_missing(struct job *j, struct worker *w, uint32_t i)
     }
     const struct driver *d = j->driver;
     uint64_t chunk;
-    int rc = store_expect(d->fixed.c.store, job_leaf(j, i, &chunk)->document, &e);
+    const struct array *x = job_leaf(j, i, &chunk);
+    int rc = x->object ? error_set(&e, HR_EDATA, "is gone since the archive was opened")
+                       : store_expect(d->fixed.c.store, x->document, &e);
     s->missing = rc >= 0; /* otherwise nobody knows */
     if (rc >= 0)
         rc = decode_collect(j, w, i, &e);

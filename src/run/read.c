@@ -223,18 +223,19 @@ static int file_chunk(struct job *j, struct worker *w, uint32_t i, int fd, uint6
 
 /* ---- chunks that are objects ----------------------------------------------------------------- */
 
-static int file_object(struct job *j, struct worker *w, uint32_t i, const char *key,
+static int file_object(struct job *j, struct worker *w, uint32_t i, const struct where *where,
                        struct hr_error *e)
 {
     int fd;
     uint64_t size;
-    int rc = store_open_file(j->driver->fixed.c.store, key, &fd, &size, e);
+    int rc = store_open_file(j->driver->fixed.c.store, where->key, &fd, &size, e);
     if (rc == STORE_MISSING) {
         decode_missing(j, w, i);
         return 0;
     }
     TRY(rc);
-    rc = file_chunk(j, w, i, fd, 0, size, e);
+    bool part = where->kind == WHERE_RANGE; /* of an object that is no shard */
+    rc = file_chunk(j, w, i, fd, part ? where->offset : 0, part ? where->length : size, e);
     close(fd);
     return rc;
 }
@@ -284,8 +285,9 @@ static int read_object(struct job *j, struct worker *w, uint32_t i, struct hr_er
     struct where where;
     TRY(array_locate(d->fixed.c.arrays[j->chunks[i].array], NULL, j->chunks[i].chunk, &where, e));
     if (store_local(d->fixed.c.store))
-        return file_object(j, w, i, where.key, e);
-    return read_range(j, w, i, where.key, (struct store_range){0}, e);
+        return file_object(j, w, i, &where, e);
+    return read_range(j, w, i, where.key, (struct store_range){(int64_t)where.offset, where.length},
+                      e);
 }
 
 /* ---- inner chunks of shards ------------------------------------------------------------------ */

@@ -7,11 +7,13 @@
 
 struct fake_object {
     const char *key, *text;
+    size_t size; /* 0: that of the text */
 };
 struct fake {
     const struct fake_object *objects;
     size_t n;
     bool cannot_list;
+    bool hides_sizes;      /* of objects read in part */
     uint64_t pretend_size; /* every object is said to be this large (its bytes are not looked at) */
     int requests;
     char log[4096]; /* keys asked for, separated by spaces */
@@ -46,6 +48,21 @@ static inline size_t fake_list(const struct fake *f, const char *prefix, char *n
     return used;
 }
 
+static inline size_t fake_size(const struct fake_object *o)
+{
+    return o->size ? o->size : strlen(o->text);
+}
+
+/* Of a whole object, the bytes that were asked for; there are as many. */
+static inline void fake_cut(const struct fake *f, const struct need *need, struct answer *out)
+{
+    size_t size = out->size, n = (size_t)need->length;
+    size_t from = need->offset < 0 ? (size - (n < size ? n : size)) : (size_t)need->offset;
+    out->object_size = f->hides_sizes ? 0 : size;
+    out->data = (const char *)out->data + from;
+    out->size = from > size ? 0 : n < size - from ? n : size - from;
+}
+
 static inline void fake_answer(struct fake *f, const struct need *need, char *names, size_t room,
                                struct answer *out)
 {
@@ -62,7 +79,9 @@ static inline void fake_answer(struct fake *f, const struct need *need, char *na
     for (size_t i = 0; i < f->n; i++)
         if (!strcmp(f->objects[i].key, need->key))
             *out = (struct answer){ANSWER_BYTES, f->objects[i].text,
-                                   f->pretend_size ? f->pretend_size : strlen(f->objects[i].text)};
+                                   f->pretend_size ? f->pretend_size : fake_size(&f->objects[i])};
+    if (need->kind == NEED_RANGE && out->kind == ANSWER_BYTES)
+        fake_cut(f, need, out);
 }
 
 /* Run the round that was begun to its end. */
