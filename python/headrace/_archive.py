@@ -159,9 +159,9 @@ class Array:
         self.archive = archive
         self.info = node
         self.path: str = node["path"]
-        self.shape: tuple[int, ...] = tuple(node["shape"])
+        self.shape: tuple[int, ...] = tuple(node["shape"] or ())
         self.dims: tuple[str | None, ...] = tuple(node["dims"] or [None] * len(self.shape))
-        self.chunks: tuple[int, ...] = tuple(node["chunks"])
+        self.chunks: tuple[int, ...] = tuple(node["chunks"] or ())
         self.dtype: str = node["dtype"]
         self.attributes: dict[str, Any] = dict(node.get("attributes") or {})
 
