@@ -38,12 +38,18 @@ from headrace._select import View, lag, steps, view, window
 __version__ = _version()
 
 _LATER = {  # imported when they are asked for
+    "Cells": "_obs",
     "Mix": "_mix",
     "Splits": "_splits",
+    "cells": "_union",
     "combine": "_joined",
     "concat": "_joined",
+    "csr": "_forms",
+    "dense": "_forms",
     "from_xarray": "_xarray",
     "mix": "_mix",
+    "padded": "_forms",
+    "ranked": "_forms",
     "write_predictions": "_predictions",
 }
 
@@ -62,16 +68,20 @@ def __dir__() -> list[str]:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from headrace._forms import csr, dense, padded, ranked
     from headrace._joined import combine, concat
     from headrace._mix import Mix, mix
+    from headrace._obs import Cells
     from headrace._predictions import write_predictions
     from headrace._splits import Splits
+    from headrace._union import cells
     from headrace._xarray import from_xarray
 
 __all__ = [
     "Archive",
     "Array",
     "BudgetError",
+    "Cells",
     "ClosedError",
     "DataError",
     "Error",
@@ -90,16 +100,21 @@ __all__ = [
     "TimeoutError",
     "UnsupportedError",
     "View",
+    "cells",
     "combine",
     "concat",
     "configure",
     "crop",
+    "csr",
+    "dense",
     "draws",
     "from_xarray",
     "lag",
     "mix",
     "open",
+    "padded",
     "patch",
+    "ranked",
     "steps",
     "view",
     "window",

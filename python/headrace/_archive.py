@@ -11,7 +11,11 @@ from headrace._text import to_json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
     from typing import Any
+
+    from headrace._forms import Form
+    from headrace._obs import Cells
 
 
 def open(url: str | os.PathLike[str] | Any, storage_options: dict[str, Any] | None = None) -> Archive:
@@ -140,6 +144,64 @@ class Archive:
         >>> archive.samples(along="time", x=hr.view("t2m", time=hr.steps(-1, 0)), y="t2m")  # doctest: +SKIP
         """
         return build(self, along, {**mapping("views", views, "a dict of views by name is expected"), **named})
+
+    def cells(
+        self,
+        X: str | Form = "csr",
+        *,
+        layer: str | None = None,
+        obs: Iterable[str] = (),
+        obsm: Iterable[str] = (),
+        genes: object = None,
+        var: str | None = None,
+        missing: str = "raise",
+        group: str = "",
+        dtype: object = None,
+        normalize: float | None = None,
+        normalize_over: str = "all",
+        log1p: bool = False,
+        row_chunk: int | None = None,
+    ) -> Cells:
+        """Samples of an atlas of single cells: AnnData in Zarr, or a collection of annbatch. One sample is one cell.
+
+        Parameters
+        ----------
+        X
+            What a batch has of the matrix: "csr", "dense", or `csr`, `dense`, `padded`, `ranked` with their options.
+        layer
+            The name of a layer, or "raw"; default: X.
+        obs
+            Columns of obs for every batch: categories and texts as integer codes (-1: missing), of which
+            ``samples.obs["cell_type"].categories`` is the dictionary; numbers as they are.
+        obsm
+            Arrays of obsm, whose rows are to be in every batch.
+        genes
+            Names, in the order of the columns that are wanted, or a boolean for each gene; default: all.
+        var
+            The column of var that names genes, such as "gene_ids"; default: its index.
+        missing
+            "raise" if there is no gene of such a name; "ignore" keeps its column, without values.
+        group
+            Where in the archive it is, such as "mod/rna".
+        dtype
+            Of values; default: as stored, float32 where something is done to them.
+        normalize
+            Scale the values of a cell to this total, such as 1e4: of all its genes (``normalize_over="all"``), or of
+            those that are taken ("genes").
+        log1p
+            Then log(1 + value).
+        row_chunk
+            Cells that are read together; default: chosen so that little is read twice.
+
+        >>> archive.cells(obs=["cell_type"]).batches(64, shuffle=True)  # doctest: +SKIP
+        """
+        from headrace._union import cells_of, names_of
+
+        return cells_of(self, {
+            "X": X, "layer": layer, "obs": names_of("obs", obs), "obsm": names_of("obsm", obsm), "genes": genes,
+            "var": var, "missing": missing, "group": group, "dtype": dtype, "normalize": normalize,
+            "normalize_over": normalize_over, "log1p": log1p, "row_chunk": row_chunk,
+        })  # fmt: skip
 
     def __repr__(self) -> str:
         from headrace._report import archive_text

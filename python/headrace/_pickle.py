@@ -46,11 +46,15 @@ def _order() -> Any:
 
 
 def unpack(archive: Archive, along: Any, views: dict[str, Any], packed: Packed) -> Samples:
-    import numpy as np
-
     from headrace._samples import build
 
-    samples = build(archive, along, views)
+    return left_over(build(archive, along, views), packed)
+
+
+def left_over(samples: Samples, packed: Packed) -> Samples:
+    """Of samples described anew, those with the ids."""
+    import numpy as np
+
     n, first, end, bits = packed
     if len(samples) == n:  # derived samples are among the described ones
         return samples

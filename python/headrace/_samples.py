@@ -28,7 +28,7 @@ class Added:
         raise NotImplementedError
 
 
-def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samples:
+def build(archive: Archive, along: object, views: dict[str, View | str], kind: type[Samples] | None = None) -> Samples:
     if not views:
         refuse("views", views, 'say what a sample takes, such as x=hr.view("t2m")')
     handle = archive._handle.samples(None)
@@ -43,7 +43,7 @@ def build(archive: Archive, along: object, views: dict[str, View | str]) -> Samp
             refuse_type(name, view, "a view made by hr.view(…), or the name of an array, is expected")
         _add_view(handle, text("the name of a view", name), view, archive, axes)
     handle.count()  # freezes: what cannot be is an error here, not at the first use
-    return Samples(handle, archive, (along, dict(views)))
+    return (kind or Samples)(handle, archive, (along, dict(views)))
 
 
 def _add_view(handle: Any, name: str, view: View, archive: Archive, axes: dict[str, Any]) -> None:

@@ -1,0 +1,140 @@
+"""Samples of single cells: `Cells`, and their obs, of one data set or of several one behind the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._cells import Table
+from headrace._frame import Frame, FrameColumn, code_type
+from headrace._samples import Samples
+
+if TYPE_CHECKING:
+    from headrace._archive import Archive
+    from headrace._atlas import DataSet
+
+
+class Cells(Samples):
+    """Samples whose views are rows of an atlas. Besides what `Samples` has: `obs`, `var` and `genes`; columns of obs
+    are names for `where`, `split`, `folds`, ``weights=``, ``stratify=`` and `coords`."""
+
+    def __init__(self, handle: Any, archive: Archive, described: tuple[Any, dict[str, Any]]) -> None:
+        super().__init__(handle, archive, described)
+        self._recipe: tuple[Any, ...] = ()
+        self._frame: JoinedFrame | None = None
+        self._sets: list[DataSet] = []
+        self.genes: Any = None  #: names of the genes of X, in the order of its columns
+
+    def become(self, recipe: tuple[Any, ...], frame: JoinedFrame, genes: Any, sets: list[DataSet]) -> None:
+        self._recipe, self._frame, self.genes, self._sets = recipe, frame, genes, sets
+
+    def _derived(self, handle: Any) -> Cells:
+        one = Cells(handle, self.archive, self._described)
+        one.become(self._recipe, self._frame, self.genes, self._sets)  # type: ignore[arg-type]
+        return one
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from headrace._pickle import pack
+
+        return unpack, (*self._recipe, pack(self._handle))
+
+    @property
+    def obs(self) -> Frame:
+        """Columns of obs, all that the atlas has, by name, each with a value for every cell of it:
+        ``samples.obs["cell_type"].categories``, ``samples.obs["n_genes"][batch.index.numpy()]``."""
+        assert self._frame is not None
+        return self._frame
+
+    @property
+    def var(self) -> Frame:
+        """Columns of var, of all genes of the first data set, whether X has them or not."""
+        return self._sets[0].var
+
+
+def unpack(make: Any, archive: Archive, options: dict[str, Any], packed: Any) -> Samples:
+    from headrace._pickle import left_over
+
+    return left_over(make(archive, options), packed)
+
+
+class JoinedFrame(Frame):
+    """The obs of data sets one behind the other; `dataset`: the name of a column that says which one a cell is of."""
+
+    def __init__(
+        self, sets: list[DataSet], dataset: str | None = None, names: list[str] | None = None, of: Any = ()
+    ) -> None:
+        frames = [one.obs for one in sets]
+        common = [n for n in frames[0].keys() if all(n in f for f in frames[1:])]  # noqa: SIM118
+        index = frames[0].index_name if frames[0].index_name in common else None
+        own = [dataset] if dataset is not None and dataset not in common else []
+        super().__init__([*common, *own], index, sum(len(f) for f in frames), "obs")
+        self._frames, self._dataset = frames, own[0] if own else None
+        self._sets, self._set_names, self._of = sets, names or [], of
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (len(self._frames) == 1 and name in self._frames[0])
+
+    def table(self, name: str) -> Table:
+        column = self[name]
+        return Table(column.table(), column.categories)
+
+    def _read(self, name: str) -> FrameColumn:
+        if name == self._dataset:
+            return self._which(name)
+        columns = [frame[name] for frame in self._frames]
+        return columns[0] if len(columns) == 1 else one_behind_the_other(name, columns, self._sets)
+
+    def _which(self, name: str) -> FrameColumn:
+        import numpy as np
+
+        lengths = [len(f) for f in self._frames]
+        codes: Any = np.repeat(np.array(self._of, code_type(len(self._set_names))), lengths)
+        return FrameColumn(name, codes=codes, categories=np.array(self._set_names, object))
+
+    def _refuse(self, name: str) -> None:
+        lacking = [one.label for one, frame in zip(self._sets, self._frames) if name not in frame]
+        if len(lacking) < len(self._sets):
+            from headrace._errors import NotFoundError
+            from headrace._genes import listed
+
+            raise NotFoundError(
+                f"obs: not all data sets have a column {name!r}: there is none in {listed(lacking)}; all have "
+                f"{', '.join(self._names[:30])}"
+            )
+        super()._refuse(name)
+
+
+def one_behind_the_other(name: str, columns: list[FrameColumn], sets: list[DataSet]) -> FrameColumn:
+    import numpy as np
+
+    kinds = {c.kind for c in columns}
+    if kinds <= {"category", "text"}:
+        return _unified(name, columns)
+    if not kinds <= {"number", "bool"} or (len(kinds) > 1):
+        from headrace._arguments import refuse
+
+        words = ", ".join(f"in {one.label} {c.kind}" for one, c in zip(sets, columns))
+        refuse("obs", name, f"the data sets differ in its kind: {words}")
+    masks = [c._mask for c in columns]
+    numbers = np.concatenate([c.numbers for c in columns])
+    if all(m is None for m in masks):
+        return FrameColumn(name, numbers=numbers)
+    whole = [np.zeros(len(c), bool) if m is None else m for c, m in zip(columns, masks)]
+    return FrameColumn(name, numbers=numbers, mask=np.concatenate(whole))
+
+
+def _unified(name: str, columns: list[FrameColumn]) -> FrameColumn:
+    """Categories in the order in which they are first seen."""
+    import numpy as np
+
+    number: dict[Any, int] = {}
+    maps = []
+    for column in columns:
+        to = [number.setdefault(c, len(number)) for c in column.categories.tolist()]
+        maps.append(np.array([*to, -1], np.int64))
+    kind = code_type(len(number))
+    codes = np.concatenate([to[c.codes].astype(kind) for to, c in zip(maps, columns)])
+    same = all(list(c.categories) == list(columns[0].categories) for c in columns)
+    ordered = same and all(c.ordered for c in columns)
+    categories: Any = np.empty(len(number), object)
+    categories[:] = list(number)
+    return FrameColumn(name, codes=codes, categories=categories, ordered=ordered)

@@ -1,0 +1,163 @@
+"""`Archive.cells` and `cells`: samples of single cells, of one data set or of several as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import refuse, refuse_type, text
+from headrace._atlas import DataSet, data_sets
+from headrace._forms import Form
+from headrace._genes import Genes, choose, join, unique
+from headrace._obs import Cells, JoinedFrame
+from headrace._samples import build
+from headrace._views import matrix_view, obsm_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from headrace._archive import Archive
+
+
+def cells_of(archive: Archive, options: dict[str, Any]) -> Cells:
+    """`Archive.cells`, its arguments as a dict."""
+    o = dict(options)
+    sets = data_sets(archive, o.pop("group"), _layer(o["layer"]), _optional_text("var", o["var"]))
+    if len(sets) == 1:
+        genes = choose(sets[0], o["genes"], o["missing"])
+    else:
+        genes = _joined(sets, "outer" if o["genes"] is None else o["genes"], o["missing"])
+    paths = [one.path for one in sets]
+    return _describe(archive, sets, paths, genes, o, (cells_of, archive, options), JoinedFrame(sets))
+
+
+def cells(
+    archives: Iterable[Archive | str | Any] | Mapping[str, Archive | str | Any],
+    X: str | Form = "csr",
+    *,
+    join: str | list[str] = "inner",
+    obs: Iterable[str] = (),
+    obsm: Iterable[str] = (),
+    layer: str | None = None,
+    var: str | None = None,
+    missing: str = "raise",
+    dataset: str | None = "dataset",
+    group: str = "",
+    dtype: object = None,
+    normalize: float | None = None,
+    normalize_over: str = "all",
+    log1p: bool = False,
+    row_chunk: int | None = None,
+    storage_options: dict[str, Any] | None = None,
+) -> Cells:
+    """Several data sets of single cells as one, with genes matched by name: samples run through the first archive, then
+    the second, and so on.
+
+    Parameters
+    ----------
+    archives
+        A list, or a dict by name, of opened archives or of whatever `open` takes.
+    join
+        Genes of the view: "inner", those that all have, in the order of the first; "outer", all, in the order in which
+        they are first seen; or a list of names, such as a vocabulary, as it is.
+    var
+        Column of var that genes are matched by, such as "gene_ids"; default: its index. Names that are there twice are
+        refused.
+    missing
+        Of a list: "raise" if no data set has a gene; "ignore" keeps its column, without values.
+    dataset
+        Name of the table that says of which archive a cell is, in every batch; None: without.
+    storage_options
+        For those that are opened here.
+
+    All others as in `Archive.cells`. Categories of `obs` are unified; types of numbers are the widest.
+
+    >>> both = hr.cells({"lung": "lung.zarr", "liver": "liver.zarr"}, join="outer", obs=["cell_type"])  # doctest: +SKIP
+    """
+    from headrace._joined import combine
+
+    if isinstance(archives, (str, bytes)) or not hasattr(archives, "__iter__"):
+        refuse_type("archives", archives, "a list or a dict of archives, paths or URLs is expected")
+    given: Any = archives
+    members: dict[str, Any] = dict(given) if hasattr(given, "keys") else {str(i): a for i, a in enumerate(given)}
+    if not members:
+        refuse("archives", archives, "at least one archive is expected")
+    whole = combine(members, storage_options)
+    obs, obsm = names_of("obs", obs), names_of("obsm", obsm)
+    options = {
+        "X": X, "join": join, "obs": obs, "obsm": obsm, "layer": layer, "var": var, "missing": missing,
+        "dataset": dataset, "group": group, "dtype": dtype, "normalize": normalize, "normalize_over": normalize_over,
+        "log1p": log1p, "row_chunk": row_chunk,
+    }  # fmt: skip
+    return _cells_of_many(whole, options)
+
+
+def _cells_of_many(whole: Archive, options: dict[str, Any]) -> Cells:
+    o = dict(options)
+    members: dict[str, Archive] = whole._origin[0]  # type: ignore[index]
+    layer, var, group = _layer(o["layer"]), _optional_text("var", o["var"]), o.pop("group")
+    sets: list[DataSet] = []
+    paths: list[str] = []
+    of: list[int] = []
+    for number, (name, archive) in enumerate(members.items()):
+        found = data_sets(archive, group, layer, var, name)
+        sets += found
+        paths += [f"{name}/{one.path}" if one.path else name for one in found]
+        of += [number] * len(found)
+    genes = _joined(sets, o.pop("join"), o["missing"])
+    dataset = _optional_text("dataset", o.pop("dataset"))
+    frame = JoinedFrame(sets, dataset, list(members), of)
+    return _describe(whole, sets, paths, genes, o, (_cells_of_many, whole, options), frame, dataset)
+
+
+def _joined(sets: list[DataSet], how: object, missing: str) -> Genes:
+    for one in sets:
+        unique(one)
+    return join(sets, how, missing)
+
+
+def _layer(layer: object) -> str | None:
+    return None if layer is None or layer == "X" else text("layer", layer, "the name of a layer is expected")
+
+
+def _optional_text(what: str, value: object) -> str | None:
+    return None if value is None else text(what, value)
+
+
+def names_of(what: str, given: object) -> list[str]:
+    """A list of names; one name is a list too."""
+    if isinstance(given, str):
+        given = [given]
+    if not hasattr(given, "__iter__"):
+        refuse_type(what, given, "a list of names is expected")
+    names = [text(what, name) for name in given]
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        refuse(what, twice, "it is named twice")
+    return names
+
+
+def _describe(
+    archive: Archive,
+    sets: list[DataSet],
+    paths: list[str],
+    genes: Genes,
+    o: dict[str, Any],
+    recipe: tuple[Any, ...],
+    frame: JoinedFrame,
+    dataset: str | None = None,
+) -> Cells:
+    """Samples; data set i is the group paths[i] of the archive."""
+    if not len(frame):
+        refuse("cells", archive.url, "there are no cells in it")
+    x, along = matrix_view(archive, sets, paths, genes, o)
+    views: dict[str, Any] = {"X": x}
+    for name in [*o["obs"], *([] if dataset is None else [dataset])]:
+        views.setdefault(name, frame.table(name))
+    for name in o["obsm"]:
+        if name in views:
+            refuse("obsm", name, "there is a view of that name already")
+        views[name], along = obsm_view(archive, sets, paths, name, along)
+    samples = build(archive, along, views, Cells)
+    assert isinstance(samples, Cells)
+    samples.become(recipe, frame, genes.names, sets)
+    return samples

@@ -1,0 +1,130 @@
+"""The views of an atlas: its matrix in the form that was asked for, and rows of obsm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headrace._arguments import flag, integer, near, refuse
+from headrace._cells import CellsView, Table
+from headrace._forms import Form, dtype_number, flags, form_of
+from headrace._select import View, view
+
+if TYPE_CHECKING:
+    from headrace._archive import Archive
+    from headrace._atlas import DataSet
+    from headrace._genes import Genes
+
+_TABLE_BYTES = 256 << 20  # of obsm, up to which it is held in memory
+_AXIS = "obs"
+
+
+def matrix_view(
+    archive: Archive, sets: list[DataSet], paths: list[str], genes: Genes, o: dict[str, Any]
+) -> tuple[CellsView | View, str]:
+    """The view, and the name of the axis that it runs along."""
+    form = form_of(o["X"])
+    if {one.matrix.kind for one in sets} == {"csr"}:
+        return _sparse_view(sets, paths, genes, form, o), _AXIS
+    dense = next(one for one in sets if one.matrix.kind == "dense")
+    if len(sets) > 1:
+        refuse("cells", dense.label, f"its matrix {dense.matrix.path} is a dense array: unions are made of sparse ones")
+    return _dense_view(archive, dense, genes, form, o)
+
+
+def _sparse_view(sets: list[DataSet], paths: list[str], genes: Genes, form: Form, o: dict[str, Any]) -> CellsView:
+    options = {**form.resolve(genes.names), **flags(o["normalize"], o["normalize_over"], o["log1p"])}
+    options["dtype"] = dtype_number("dtype", o["dtype"])
+    changes = options.get("total") or options["log1p"] or options.get("factors") is not None
+    if not options["dtype"] and form.kind in ("csr", "dense") and not changes:
+        options["dtype"] = dtype_number("dtype", _widest(sets))
+    if o["row_chunk"] is not None:
+        options["row_chunk"] = integer("row_chunk", o["row_chunk"], 1)
+    parts = []
+    for number, (one, path) in enumerate(zip(sets, paths)):
+        for indptr, indices, data in one.matrix.parts:
+            placed = (_placed(p, one.path, path) for p in (indptr, indices, data))
+            parts.append((*placed, one.columns, number))
+    return CellsView(parts, genes.maps, options)
+
+
+def _placed(path: str, root: str, at: str) -> str:
+    """A path of a data set's own archive, in the one that all are in."""
+    below = path[len(root) :].lstrip("/")
+    return f"{at}/{below}" if at else below
+
+
+def _widest(sets: list[DataSet]) -> str:
+    import numpy as np
+
+    return str(np.result_type(*(np.dtype(one.matrix.dtype) for one in sets)).name)
+
+
+def _dense_view(archive: Archive, one: DataSet, genes: Genes, form: Form, o: dict[str, Any]) -> tuple[View, str]:
+    """An ordinary view: rows of an array."""
+    path = one.matrix.path
+    if form.kind != "dense":
+        refuse("X", form, f'{path} is a dense array, whose rows are taken as they are: X="dense"; to have it sparse, '
+               "store it so once: a.X = scipy.sparse.csr_matrix(a.X)")  # fmt: skip
+    if o["normalize"] is not None:
+        refuse("normalize", o["normalize"], f"{path} is a dense array, whose rows are taken without their totals")
+    dims = archive[path].dims
+    isel: dict[str, Any] = {}
+    if genes.maps[0] is not None:
+        isel[dims[1] or "dim_1"] = _columns(genes)
+    made = view(path, isel=isel, dtype=o["dtype"], log1p=flag("log1p", o["log1p"]))
+    return made, dims[0] or "dim_0"
+
+
+def _columns(genes: Genes) -> Any:
+    """Which columns of the array are the genes of the view, in the view's order."""
+    import numpy as np
+
+    to = genes.maps[0]
+    kept = np.flatnonzero(to >= 0)
+    if len(kept) != len(genes.names):
+        absent = next(g for i, g in enumerate(genes.names) if i not in set(to[kept].tolist()))
+        refuse("genes", absent, "a dense array has no columns for genes that are not in it")
+    return kept[np.argsort(to[kept])]
+
+
+# ---- obsm ------------------------------------------------------------------------------------------------------------
+
+
+def obsm_view(
+    archive: Archive, sets: list[DataSet], paths: list[str], name: str, along: str
+) -> tuple[Table | View, str]:
+    """Rows of obsm: from memory where that is little, else read like everything else."""
+    import numpy as np
+
+    arrays = [_obsm_array(one, name) for one in sets]
+    if len({a.shape[1] for a in arrays}) > 1:
+        widths = ", ".join(f"{one.label} {a.shape[1]}" for one, a in zip(sets, arrays))
+        refuse("obsm", name, f"the data sets differ in its width: {widths}")
+    bytes_in_all = sum(a.shape[0] * a.shape[1] for a in arrays) * np.dtype(arrays[0].dtype).itemsize
+    if bytes_in_all <= _TABLE_BYTES or len(sets) > 1:
+        values = [a[...] for a in arrays]
+        values = np.concatenate(values) if len(values) > 1 else values[0]
+        return Table(np.ascontiguousarray(values, values.dtype.newbyteorder("="))), along
+    array = arrays[0]
+    own = array.dims[0] or "dim_0"
+    if along not in (_AXIS, own):
+        refuse("obsm", name, f"its first dimension is called {own}, that of the matrix {along}")
+    return view(array.path), own
+
+
+def _obsm_array(one: DataSet, name: str) -> Any:
+    from headrace._errors import NotFoundError, UnsupportedError
+
+    path = f"{one.path}/obsm/{name}" if one.path else f"obsm/{name}"
+    array = one.tree.array(path)
+    if array is None and one.tree.has(path):
+        kind = one.tree.attributes(path).get("encoding-type", "group")
+        raise UnsupportedError(f"{path} is a {kind}: rows of obsm are those of an array with two dimensions")
+    if array is None:
+        known = one.tree.children(f"{one.path}/obsm" if one.path else "obsm")
+        raise NotFoundError(
+            f"obsm: {one.label} has no {name!r}{near(name, known)}; it has {', '.join(known) or 'none'}"
+        )
+    if len(array.shape) != 2 or array.shape[0] != one.n:
+        refuse("obsm", name, f"it is of shape {array.shape}; a row for each of {one.n} cells is expected")
+    return array
