@@ -396,9 +396,10 @@ enum hr_cells_form {
     HR_CELLS_RANKED  /* <view>.tokens, <view>.mask: (rows, length), by falling value */
 };
 enum hr_cells_pick {
-    HR_PICK_FIRST, /* of a row with more than fit: the first ones by column, … */
-    HR_PICK_TOP,   /* … those with the largest values, … */
-    HR_PICK_RANDOM /* … or a draw by (seed, epoch, row) */
+    HR_PICK_FIRST,  /* of a row with more than fit: the first ones by column, … */
+    HR_PICK_TOP,    /* … those with the largest values, … */
+    HR_PICK_RANDOM, /* … a draw by (seed, epoch, row), … */
+    HR_PICK_WEIGHTED /* … or such a draw by value: the first with a chance in proportion, and so on */
 };
 struct hr_cells_options {
     size_t size; /* sizeof(struct hr_cells_options): set by HR_CELLS_OPTIONS */

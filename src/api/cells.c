@@ -142,8 +142,9 @@ static int form_make(struct cells_spec *spec, const struct hr_cells_options *o, 
                      struct hr_error *e)
 {
     static const enum cells_kind kinds[] = {CELLS_CSR, CELLS_DENSE, CELLS_PADDED, CELLS_RANKED};
-    static const enum cells_pick picks[] = {CELLS_PICK_FIRST, CELLS_PICK_TOP, CELLS_PICK_RANDOM};
-    if (o->form < 0 || o->form > HR_CELLS_RANKED || o->pick < 0 || o->pick > HR_PICK_RANDOM ||
+    static const enum cells_pick picks[] = {CELLS_PICK_FIRST, CELLS_PICK_TOP, CELLS_PICK_RANDOM,
+                                            CELLS_PICK_WEIGHTED};
+    if (o->form < 0 || o->form > HR_CELLS_RANKED || o->pick < 0 || o->pick > HR_PICK_WEIGHTED ||
         o->bins < 0 || o->bins > INT32_MAX || o->length < 0)
         return error_set(e, HR_EINVAL, "cells: form, pick, bins or length: no such choice");
     bool tokens = o->form == HR_CELLS_RANKED || (o->form == HR_CELLS_PADDED && o->tokens);

@@ -178,26 +178,36 @@ static void put_values(const struct cells_form *f, struct cells_room *room, char
 }
 
 /* The first `want` places by falling value, in room->places. */
-static void rank(const struct cells_form *f, struct cells_room *room, uint64_t n, uint64_t want)
+static void rank(const struct cells_form *f, struct cells_room *room, const float *values,
+                 uint64_t n, uint64_t want)
 {
     if (!want)
         return;
-    struct cells_range range = f->made->own->keys(room->keys, room->single, n);
+    struct cells_range range = f->made->own->keys(room->keys, values, n);
     const uint64_t *sorted = cells_sort(room->keys, room->spare, n, want, range);
     for (uint64_t i = 0; i < want; i++)
         room->places[i] = (uint32_t)sorted[i];
 }
 
-static void pick(const struct cells_form *f, const struct cells_row *r, struct cells_room *room,
-                 uint64_t n, uint64_t want)
+/* Fewer than `want` where fewer can be drawn: how many. */
+static uint64_t pick(const struct cells_form *f, const struct cells_row *r, struct cells_room *room,
+                     uint64_t n, uint64_t want)
 {
+    if (f->pick == CELLS_PICK_WEIGHTED) {
+        float *scores = (float *)room->wide;
+        uint64_t most = cells_scores(scores, room->single, n, r->key);
+        want = want < most ? want : most;
+        rank(f, room, scores, n, want);
+        return want;
+    }
     if (f->pick == CELLS_PICK_TOP)
-        rank(f, room, n, want);
+        rank(f, room, room->single, n, want);
     else if (f->pick == CELLS_PICK_RANDOM && want < n)
         cells_subset(room->places, n, want, r->key, room->keys);
     else
         for (uint64_t i = 0; i < want; i++)
             room->places[i] = (uint32_t)i;
+    return want;
 }
 
 int cells_padded(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
@@ -208,9 +218,9 @@ int cells_padded(const struct cells_form *f, const struct cells_genes *g, const 
     struct cells_part p;
     TRY(prepare(f, g, r, s, &room, NULL, &p, e));
     uint64_t want = p.n < f->made->places ? p.n : f->made->places;
-    if (values || f->pick == CELLS_PICK_TOP)
+    if (values || f->pick == CELLS_PICK_TOP || f->pick == CELLS_PICK_WEIGHTED)
         cells_singles(f, &p, &room);
-    pick(f, r, &room, p.n, want);
+    want = pick(f, r, &room, p.n, want);
     if (values && f->bins)
         cells_bins(f, &room, p.n);
     put_genes(f, genes, f->has_first, p.columns, room.places, want);
@@ -228,7 +238,7 @@ int cells_ranked(const struct cells_form *f, const struct cells_genes *g, const 
     TRY(prepare(f, g, r, s, &room, NULL, &p, e));
     uint64_t want = p.n < f->made->places ? p.n : f->made->places;
     cells_singles(f, &p, &room);
-    rank(f, &room, p.n, want);
+    rank(f, &room, room.single, p.n, want);
     put_genes(f, tokens, f->has_first, p.columns, room.places, want);
     put_frame(f, tokens, mask, want);
     return 0;

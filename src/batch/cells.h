@@ -45,6 +45,8 @@ enum cells_pick {                   /* which genes PADDED takes of a cell that h
                   CELLS_PICK_FIRST, /* the first ones, by column */
                   CELLS_PICK_TOP, /* those of the largest values (before bins), by falling value, ties by column */
                   CELLS_PICK_RANDOM, /* every subset is equally likely, keyed by the row's key; by column */
+                  CELLS_PICK_WEIGHTED, /* one after another, each with a chance in proportion to its value, without putting it back;
+                                      in that order, keyed. Values that are not above 0 are never drawn */
 };
 
 struct cells_made; /* what cells_form_init prepares */
@@ -102,7 +104,7 @@ struct cells_row {
         columns; /* NULL: the row of a dense matrix, n values for n columns; its zeros are not stored */
     uint64_t n;
     enum hr_dtype value, column;
-    uint64_t key; /* for CELLS_PICK_RANDOM: of (seed, epoch, cell) */
+    uint64_t key; /* for CELLS_PICK_RANDOM and _WEIGHTED: of (seed, epoch, cell) */
 };
 
 struct cells_scratch { /* for cells*.c alone */

@@ -123,7 +123,7 @@ static int check_form(const struct cells_form *f, struct hr_error *e)
     if (f->kind != CELLS_DENSE && f->column != HR_I32 && f->column != HR_I64)
         return error_set(e, HR_EINVAL, "columns and tokens are int32 or int64, not %s",
                          dtype_kind_name(f->column));
-    if (f->kind == CELLS_PADDED && f->pick > CELLS_PICK_RANDOM)
+    if (f->kind == CELLS_PADDED && f->pick > CELLS_PICK_WEIGHTED)
         return error_set(e, HR_EINVAL, "no such pick of genes: %d", (int)f->pick);
     TRY(check_values(f, e));
     return is_sampled(f) ? check_tokens(f, e) : 0;

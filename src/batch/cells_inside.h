@@ -84,6 +84,8 @@ void cells_narrow(const struct cells_form *f, void *to, const float *values, uin
 uint64_t *cells_sort(uint64_t *keys, uint64_t *spare, uint64_t n, uint64_t want,
                      struct cells_range range);
 struct cells_range cells_range_of(const uint64_t *keys, uint64_t n);
+/* How the values fare in a draw: the highest was drawn first. How many can be drawn. */
+uint64_t cells_scores(float *to, const float *values, uint64_t n, uint64_t key);
 /* `want` of 0 … n-1, rising, each subset as likely as any other. `to` has room for one
  * more, `room` for n bytes in whole words. */
 void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_t *room);

@@ -1,6 +1,8 @@
 /* Single rows: damaged ones, odd ones, and what must hold for any. */
 #include "cells_naive.h"
 
+#include "base/keyed.h"
+
 struct world {
     struct cells_form f;
     struct cells_genes g;
@@ -293,6 +295,42 @@ static void every_level_gives_the_same_bytes(void)
 #endif
 }
 
+/* One of three weights 1 : 2 : 5, and a stored 0 and a negative one, which never are. */
+static void draws_by_weight_follow_the_weights(void)
+{
+    enum { DRAWS = 20000 };
+    struct world w = world_of((struct cells_form){.kind = CELLS_PADDED,
+                                                  .value = HR_F32,
+                                                  .column = HR_I32,
+                                                  .n_columns = 8,
+                                                  .length = 2,
+                                                  .pick = CELLS_PICK_WEIGHTED,
+                                                  .pad = -1},
+                              8);
+    static const float values[] = {1, 0, 2, -3, 5};
+    static const uint8_t columns[] = {0, 1, 2, 3, 7};
+    int first[8] = {0}, second[8] = {0};
+    struct cells_row r = {values, columns, 5, HR_F32, HR_U8, 0};
+    for (int i = 0; i < DRAWS; i++) {
+        int32_t genes[2];
+        float got[2];
+        uint8_t mask[2];
+        r.key = keyed_word(7, (uint64_t)i);
+        check_eq(cells_padded(&w.f, &w.g, &r, &w.s, genes, got, mask, NULL), 0);
+        check(mask[0] && mask[1] && genes[0] != genes[1]);
+        check(got[0] == (genes[0] == 0 ? 1 : genes[0] == 2 ? 2 : 5));
+        first[genes[0]]++;
+        second[genes[1]]++;
+    }
+    check_eq(first[1] + first[3] + second[1] + second[3], 0);
+    check(first[0] > DRAWS / 8 - 300 && first[0] < DRAWS / 8 + 300);
+    check(first[2] > DRAWS / 4 - 400 && first[2] < DRAWS / 4 + 400);
+    /* the second is the first again, without the one that is gone: 1/8 · 2/7 + 5/8 · 2/3 */
+    double expected = DRAWS * (1.0 / 8 * 2 / 7 + 5.0 / 8 * 2 / 3);
+    check(second[2] > expected - 400 && second[2] < expected + 400);
+    world_free(&w);
+}
+
 int main(void)
 {
     RUN(columns_that_do_not_exist_are_named);
@@ -303,6 +341,7 @@ int main(void)
     RUN(bins_are_those_of_scgpt);
     RUN(infinities_count_for_no_quantile);
     RUN(half_precision_is_rounded_once);
+    RUN(draws_by_weight_follow_the_weights);
     RUN(every_level_gives_the_same_bytes);
     return t_done();
 }
