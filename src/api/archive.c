@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "format/scdl.h"
 #include "store/bridge.h"
 
 struct hr_archive {
@@ -351,6 +352,16 @@ int archive_find(struct hr_archive *a, const char *path, const struct array **ou
 {
     TRY(find(a, path, reader_try, out, e));
     return *out ? readable(a, *out, e) : 0;
+}
+
+int archive_scdl(struct hr_archive *a, struct scdl_shape *out)
+{
+    if (a->joined)
+        return 0;
+    pthread_mutex_lock(&a->locked.mutex);
+    int rc = scdl_describe(a->locked.reader, out);
+    pthread_mutex_unlock(&a->locked.mutex);
+    return rc;
 }
 
 bool archive_joined(const struct hr_archive *a)

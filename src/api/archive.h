@@ -18,6 +18,9 @@ int archive_find(struct hr_archive *a, const char *path, const struct array **ou
 /* As archive_find, readable or not. */
 int archive_seek(struct hr_archive *a, const char *path, const struct array **out,
                  struct hr_error *e);
+/* 1: it is an SCDL archive, and *out says of which shape; 0: it is not. */
+struct scdl_shape;
+int archive_scdl(struct hr_archive *a, struct scdl_shape *out);
 bool archive_joined(const struct hr_archive *a);         /* made of other archives */
 struct store *archive_store(const struct hr_archive *a); /* not a new reference */
 const char *archive_url(const struct hr_archive *a);     /* for people: no secrets */

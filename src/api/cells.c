@@ -7,9 +7,11 @@
 
 #include "api/region.h"
 #include "base/mem.h"
+#include "format/scdl.h"
 
 #define MOST_COLUMNS INT32_MAX
-#define READ_BYTES   (16u << 20)  /* of indptr that is read when the view is made … */
+#define MOST_ITEMS   ((uint64_t)1 << 40) /* of a chunk of which nothing is known yet */
+#define READ_BYTES   (16u << 20)         /* of indptr that is read when the view is made … */
 #define READ_ARRAYS  8            /* … from so many arrays: one request each, one after another */
 #define TABLE_BYTES  (256u << 20) /* what is read later is kept, if it takes no more */
 
@@ -27,8 +29,7 @@ void cells_spec_free(struct cells_spec *c)
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
-static int part_find(struct core *c, const struct hr_matrix *m, struct sparse_segment *s,
-                     struct hr_error *e)
+static int check_part(const struct hr_matrix *m, struct hr_error *e)
 {
     if (!m->indptr || !m->indices || !m->data)
         return error_set(e, HR_EINVAL, "a sparse matrix has three arrays: indptr, indices, data");
@@ -36,31 +37,72 @@ static int part_find(struct core *c, const struct hr_matrix *m, struct sparse_se
         return error_set(e, HR_EINVAL,
                          "%s: %lld columns of data set %lld: from 1 to 2^31 - 1 are possible",
                          m->data, (long long)m->columns, (long long)m->set);
+    return 0;
+}
+
+static int part_find(struct core *c, const struct hr_matrix *m, struct sparse_segment *s,
+                     struct hr_error *e)
+{
     TRY(archive_array(c->archive, m->indptr, &s->indptr, e));
     TRY(archive_array(c->archive, m->indices, &s->indices, e));
     TRY(archive_array(c->archive, m->data, &s->data, e));
     if (s->indptr->ndim != 1 || !s->indptr->shape[0])
         return error_set(e, HR_EDATA,
-                         "array %s: where rows begin is an array of one dimension, "
-                         "with one more item than there are rows",
+                         "array %s: where rows begin is an array of one dimension, with one more "
+                         "item than there are rows",
                          s->indptr->path);
     s->rows = s->indptr->shape[0] - 1;
-    s->columns = (uint64_t)m->columns;
-    s->set = (int)m->set;
     s->items = s->data->ndim == 1 ? s->data->shape[0] : SPARSE_UNKNOWN;
     return 0;
+}
+
+/* A chunk of SCDL, without a request: an archive has a thousand of them. How many items it has is known once its rows are read,
+ * and so is whether its objects are as large as they should be. */
+static int chunk_find(struct core *c, const struct scdl_shape *shape, uint64_t k,
+                      struct sparse_segment *s, struct hr_error *e)
+{
+    struct array *x[SCDL_PARTS];
+    uint64_t first;
+    for (int part = 0; part < SCDL_PARTS; part++)
+        TRY(scdl_chunk_array(shape, k, (enum scdl_part)part, MOST_ITEMS, &c->arena, &x[part], e));
+    s->data = x[SCDL_DATA];
+    s->indices = x[SCDL_INDICES];
+    s->indptr = x[SCDL_INDPTR];
+    s->rows = scdl_chunk_rows(shape, k, &first);
+    s->items = SPARSE_UNKNOWN;
+    return 0;
+}
+
+/* The chunks of an archive are alike: where the first is three objects, all are. */
+static bool chunked(struct core *c, const struct hr_matrix *parts, struct scdl_shape *shape)
+{
+    const struct array *x;
+    return archive_scdl(c->archive, shape) == 1 && shape->backend == SCDL_CHUNKED &&
+           archive_look_up(c->archive, parts[0].data, &x, NULL) >= 0 && x->object && !x->problem &&
+           codec_chain_is_raw(x->chain);
 }
 
 static int matrix_find(struct core *c, struct cells_spec *spec, const struct hr_matrix *parts,
                        int n, struct hr_error *e)
 {
     struct sparse_segment *s = arena_array(&c->arena, (size_t)n, sizeof *s);
-    uint64_t rows = 0;
+    struct scdl_shape shape;
+    uint64_t rows = 0, k;
+    const char *rest;
     int kept = 0;
     if (!s)
         return error_nomem(e, (uint64_t)n * sizeof *s, "a sparse matrix");
+    TRY(check_part(&parts[0], e));
+    bool of_chunks = chunked(c, parts, &shape);
+    if (of_chunks && shape.n_rows && shape.nnz)
+        spec->matrix.mean = (double)shape.nnz / (double)shape.n_rows;
     for (int i = 0; i < n; i++) {
-        TRY(part_find(c, &parts[i], &s[kept], e));
+        TRY(check_part(&parts[i], e));
+        bool is_chunk = of_chunks && scdl_chunk_number(parts[i].data, &k, &rest);
+        TRY(is_chunk ? chunk_find(c, &shape, k, &s[kept], e)
+                     : part_find(c, &parts[i], &s[kept], e));
+        s[kept].columns = (uint64_t)parts[i].columns;
+        s[kept].set = (int)parts[i].set;
         s[kept].first = rows;
         rows += s[kept].rows;
         kept += s[kept].rows > 0; /* parts without rows are none */

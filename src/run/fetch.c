@@ -90,6 +90,7 @@ static void settle_request(struct job *j, struct request *r)
         p->missing = r->result.rc == STORE_MISSING;
         p->data = (const char *)r->buffer + (p->offset - places[0].offset);
         p->size = r->bytes ? p->length : r->result.size;
+        p->object_size = r->result.object_size;
         if (p->rows)
             continue;
         s->fetched = p->missing ? FETCHED_MISSING : FETCHED_BYTES;

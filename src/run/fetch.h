@@ -14,7 +14,7 @@ struct place {
     struct sparse_piece piece;
     enum rows_part part;
     const void *data; /* … its stored bytes, once they are here */
-    uint64_t size;
+    uint64_t size, object_size;
     bool missing; /* there is no such chunk */
     bool located; /* or known to be missing or failed: then `length` is 0 and it has no request */
     bool whole;   /* an object, of unknown size */

@@ -131,6 +131,31 @@ static void fill_items(const struct array *x, char *to, uint64_t n)
         memcpy(to + k * size, x->fill, size);
 }
 
+/* Raw arrays are all that their objects hold. Where they end is known of indptr from the beginning, of the others once the last
+ * row is. */
+int rows_check_object(struct job *j, uint32_t i, const struct sparse_piece *p, uint64_t object_size,
+                      struct hr_error *e)
+{
+    struct sparse_rows r;
+    const struct array *x = p->array;
+    if (!x->object || !object_size || !p->part)
+        return 0;
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    uint64_t items = x->shape[0];
+    if (x != r.segment->indptr) {
+        const uint64_t *offsets = rows_offsets_of(j, i);
+        if (!offsets || r.first + r.n != r.segment->rows)
+            return 0;
+        items = offsets[r.n];
+    }
+    if (object_size == items * x->type.item_size)
+        return 0;
+    return error_set(e, HR_EDATA,
+                     "%s has %" PRIu64 " bytes where its rows end after %" PRIu64
+                     " items of %" PRIu64 " bytes: it is cut short, or belongs to something else",
+                     x->object, object_size, items, x->type.item_size);
+}
+
 static int wrong_size(const struct sparse_piece *p, uint64_t n, uint64_t expected,
                       struct hr_error *e)
 {
@@ -186,6 +211,8 @@ int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, co
     int rc = 0;
     to += p->to * size;
     j->counts.decoded_bytes += p->part ? p->n * size : codec_chain_decoded_size(chain);
+    if (!data && p->array->object)
+        return error_set(e, HR_EDATA, "%s is gone, or was never there", p->array->object);
     if (!data) {
         fill_items(p->array, to, p->n);
     } else if (p->part) {

@@ -39,6 +39,9 @@ void rows_offsets_set(struct job *j, uint32_t i, uint64_t *offsets);
 void rows_free(struct job *j);
 /* HR_EDATA for a stored size that no chunk of the piece's array has. */
 int rows_check_size(const struct sparse_piece *p, uint64_t stored, struct hr_error *e);
+/* The object that a piece was read from has that size (0: not known): HR_EDATA where rows and object do not fit. */
+int rows_check_object(struct job *j, uint32_t i, const struct sparse_piece *p, uint64_t object_size,
+                      struct hr_error *e);
 /* A piece as it was stored (data NULL: there is none, it is made of fill values) into items at `to`, its array's first
  * wanted one. */
 int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, const void *data,

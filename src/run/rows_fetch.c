@@ -75,6 +75,7 @@ static int decode_places(struct job *j, struct worker *w, uint32_t i, enum rows_
         const struct place *p = &f->places[k];
         if (p->index != i || p->part != part)
             continue;
+        TRY(rows_check_object(j, i, &p->piece, p->object_size, e));
         if (p->missing)
             TRY(store_expect(j->driver->fixed.c.store, p->of->document, e));
         TRY(rows_piece(j, w, &p->piece, p->missing ? NULL : p->data, p->size, to, e));

@@ -21,8 +21,8 @@ static void *piece_room(void *arg, uint64_t size)
 }
 
 /* One piece into items at `to`. */
-static int piece_read(struct job *j, struct worker *w, const struct sparse_piece *p, char *to,
-                      struct hr_error *e)
+static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct sparse_piece *p,
+                      char *to, struct hr_error *e)
 {
     const struct array *x = p->array;
     uint64_t size = x->type.item_size;
@@ -53,6 +53,7 @@ static int piece_read(struct job *j, struct worker *w, const struct sparse_piece
         return rc;
     }
     j->counts.read_bytes += r.size;
+    TRY(rows_check_object(j, i, p, r.object_size, e));
     if (rc == STORE_MISSING) {
         TRY(store_expect(j->driver->fixed.c.store, x->document, e));
         return rows_piece(j, w, p, NULL, 0, to, e);
@@ -60,14 +61,14 @@ static int piece_read(struct job *j, struct worker *w, const struct sparse_piece
     return rows_piece(j, w, p, s.to ? s.to : j->compressed, r.size, to, e);
 }
 
-static int items_read(struct job *j, struct worker *w, const struct array *x, uint64_t from,
-                      uint64_t to, bool all, char *items, struct hr_error *e)
+static int items_read(struct job *j, struct worker *w, uint32_t i, const struct array *x,
+                      uint64_t from, uint64_t to, bool all, char *items, struct hr_error *e)
 {
     uint64_t n = sparse_pieces(x, from, to);
     for (uint64_t k = 0; k < n; k++) {
         struct sparse_piece p = sparse_piece(x, from, to, k);
         p.all = all;
-        TRY(piece_read(j, w, &p, items, e));
+        TRY(piece_read(j, w, i, &p, items, e));
     }
     return 0;
 }
@@ -80,7 +81,7 @@ static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struc
     uint64_t *offsets = mem_alloc((r->n + 1) * sizeof *offsets);
     int rc = stored && offsets ? 0 : error_nomem(e, (r->n + 1) * 8, "offsets of rows");
     if (!rc)
-        rc = items_read(j, w, x, r->first, r->first + r->n + 1, true, stored, e);
+        rc = items_read(j, w, i, x, r->first, r->first + r->n + 1, true, stored, e);
     if (!rc)
         rc = sparse_offsets(x, stored, r->n + 1, r->first, r->segment->items, offsets, e);
     mem_free(stored);
@@ -104,8 +105,8 @@ static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64
     if (!r)
         return HR_ENOMEM;
     uint64_t from = offsets[0], to = offsets[r->n];
-    TRY(items_read(j, w, r->segment->indices, from, to, false, (char *)r + r->columns, e));
-    TRY(items_read(j, w, r->segment->data, from, to, false, (char *)r + r->values, e));
+    TRY(items_read(j, w, i, r->segment->indices, from, to, false, (char *)r + r->columns, e));
+    TRY(items_read(j, w, i, r->segment->data, from, to, false, (char *)r + r->values, e));
     return rows_scatter(j, w, i, r, e);
 }
 
