@@ -180,6 +180,8 @@ static const char *no_archive_hint(const char *url)
     for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
         if (!strcmp(name, documents[i]))
             return "; this is one document of an archive: open the directory it lies in";
+    if (dot && !strcmp(dot, ".h5ad"))
+        return "; an HDF5 file is not read in place: `headrace cells chunk` makes an archive of it";
     for (size_t i = 0; dot && i < sizeof files / sizeof *files; i++)
         if (!strcmp(dot, files[i]))
             return "; an archive is a directory of objects, not one file";

@@ -309,6 +309,25 @@ static const char *meant(const char *path)
     return "";
 }
 
+/* Archives are directories; some files are close to it. */
+static int a_file(const char *absolute, const char *path, struct hr_error *e)
+{
+    static const char hdf5[8] = "\x89HDF\r\n\x1a\n";
+    char head[8] = "";
+    int fd = open(absolute, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, head, sizeof head) : 0;
+    if (fd >= 0)
+        close(fd);
+    if (n == sizeof head && !memcmp(head, hdf5, sizeof hdf5))
+        return error_set(
+            e, HR_EUNSUPPORTED,
+            "%s: an HDF5 file, which is not read in place; of an atlas of cells (.h5ad) "
+            "`headrace cells chunk %s OUT.zarr` makes an archive that is",
+            path, path);
+    return error_set(e, HR_EUNSUPPORTED,
+                     "%s: a file; archives are directories (zip stores are not read)", path);
+}
+
 static int open_root(struct file_store *f, const char *path, struct hr_error *e)
 {
     struct stat st;
@@ -327,8 +346,7 @@ static int open_root(struct file_store *f, const char *path, struct hr_error *e)
         return 0;
     int error = errno;
     if (error == ENOTDIR && stat(f->path, &st) == 0)
-        return error_set(e, HR_EUNSUPPORTED,
-                         "%s: a file; archives are directories (zip stores are not read)", path);
+        return a_file(f->path, path, e);
     return error_set(e, HR_ESTORE, "%s: cannot be opened: %s", path, strerror(error));
 }
 

@@ -294,6 +294,18 @@ static void what_cannot_be_opened_says_why(void)
     check(s == NULL);
 }
 
+static void files_that_are_no_directory_are_told_apart(void)
+{
+    struct store *s;
+    struct hr_error e;
+    fresh_root();
+    put("cells.h5ad", "\x89HDF\r\n\x1a\n and more");
+    check_eq(store_open(path_of("cells.h5ad"), NULL, &s, &e), HR_EUNSUPPORTED);
+    check_has(e.text, "headrace cells chunk");
+    check_eq(store_open(path_of("zarr.json"), NULL, &s, &e), HR_EUNSUPPORTED);
+    check_has(e.text, "archives are directories");
+}
+
 static void a_relative_root_survives_chdir(void)
 {
     struct store *s;
@@ -359,6 +371,7 @@ int main(void)
     RUN(a_refused_room_says_the_size);
     RUN(paths_and_urls_mean_the_same);
     RUN(what_cannot_be_opened_says_why);
+    RUN(files_that_are_no_directory_are_told_apart);
     RUN(a_relative_root_survives_chdir);
     RUN(counters_add_up);
     RUN(running_out_of_memory_leaks_nothing);
