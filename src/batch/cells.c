@@ -194,7 +194,7 @@ static uint64_t pick(const struct cells_form *f, const struct cells_row *r, stru
                      uint64_t n, uint64_t want)
 {
     if (f->pick == CELLS_PICK_WEIGHTED) {
-        float *scores = (float *)room->wide;
+        float *scores = (void *)room->wide;
         uint64_t most = cells_scores(scores, room->single, n, r->key);
         want = want < most ? want : most;
         rank(f, room, scores, n, want);

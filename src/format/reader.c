@@ -527,7 +527,5 @@ const char *reader_format(const struct reader *r)
 {
     if (r->scdl)
         return scdl_format(r);
-    if (r->scdl)
-        return scdl_format(r);
     return r->root_format == 2 ? "zarr v2" : r->root_format == 3 ? "zarr v3" : "zarr";
 }
