@@ -15,7 +15,7 @@ struct cells_spec {
     int n_genes;
     int64_t row_chunk;
     uint64_t table_bytes; /* matrix.table */
-    uint64_t hash;     /* of all options */
+    uint64_t hash;        /* of all options */
 };
 void cells_spec_free(struct cells_spec *c);
 
