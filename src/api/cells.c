@@ -12,8 +12,7 @@
 #define MOST_COLUMNS INT32_MAX
 #define MOST_ITEMS   ((uint64_t)1 << 40) /* of a chunk of which nothing is known yet */
 #define READ_BYTES   (16u << 20)         /* of indptr that is read when the view is made … */
-#define READ_ARRAYS  8            /* … from so many arrays: one request each, one after another */
-#define TABLE_BYTES  (256u << 20) /* what is read later is kept, if it takes no more */
+#define READ_ARRAYS  8 /* … from so many arrays: one request each, one after another */
 
 void cells_spec_free(struct cells_spec *c)
 {
@@ -23,20 +22,23 @@ void cells_spec_free(struct cells_spec *c)
         cells_genes_dispose(&c->genes[i]);
     cells_form_dispose(&c->form);
     mem_free(c->genes);
-    sparse_table_free(c->matrix.table);
+    sparse_table_free(c->matrix.table, c->matrix.n_chunks);
     mem_free(c);
 }
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
-static int check_part(const struct hr_matrix *m, struct hr_error *e)
+static int check_part(const struct hr_matrix *m, int n, struct hr_error *e)
 {
     if (!m->indptr || !m->indices || !m->data)
         return error_set(e, HR_EINVAL, "a sparse matrix has three arrays: indptr, indices, data");
-    if (m->columns < 1 || m->columns > MOST_COLUMNS || m->set < 0 || m->set > INT32_MAX)
+    if (m->columns < 1 || m->columns > MOST_COLUMNS)
+        return error_set(e, HR_EINVAL, "%s: %lld columns; from 1 to 2^31 - 1 are possible", m->data,
+                         (long long)m->columns);
+    if (m->set < 0 || m->set >= n)
         return error_set(e, HR_EINVAL,
-                         "%s: %lld columns of data set %lld: from 1 to 2^31 - 1 are possible",
-                         m->data, (long long)m->columns, (long long)m->set);
+                         "%s: data set %lld; they are counted from 0, and are no more than parts",
+                         m->data, (long long)m->set);
     return 0;
 }
 
@@ -92,12 +94,12 @@ static int matrix_find(struct core *c, struct cells_spec *spec, const struct hr_
     int kept = 0;
     if (!s)
         return error_nomem(e, (uint64_t)n * sizeof *s, "a sparse matrix");
-    TRY(check_part(&parts[0], e));
+    TRY(check_part(&parts[0], n, e));
     bool of_chunks = chunked(c, parts, &shape);
     if (of_chunks && shape.n_rows && shape.nnz)
         spec->matrix.mean = (double)shape.nnz / (double)shape.n_rows;
     for (int i = 0; i < n; i++) {
-        TRY(check_part(&parts[i], e));
+        TRY(check_part(&parts[i], n, e));
         bool is_chunk = of_chunks && scdl_chunk_number(parts[i].data, &k, &rest);
         TRY(is_chunk ? chunk_find(c, &shape, k, &s[kept], e)
                      : part_find(c, &parts[i], &s[kept], e));
@@ -122,7 +124,7 @@ static int offsets_read(struct core *c, struct sparse *m, int segment, void *sto
     int rc = region_read(r, &start, &count, &step, stored, e);
     region_close(r);
     TRY(rc);
-    TRY(sparse_offsets(s->indptr, stored, s->rows + 1, 0, s->items, out, e));
+    TRY(sparse_offsets(s->indptr, stored, s->rows + 1, 0, sparse_items(s), out, e));
     return sparse_know(m, segment, out, e);
 }
 
@@ -143,20 +145,18 @@ static int offsets_read_all(struct core *c, struct sparse *m, struct hr_error *e
 }
 
 /* All of indptr, if it is little: then batches know their rows' places from the beginning. Of more, what is read along the way
- * is kept. */
+ * is kept, as much as loaders allow. */
 static int offsets_know(struct core *c, struct cells_spec *spec, int64_t most, struct hr_error *e)
 {
     struct sparse *m = &spec->matrix;
-    uint64_t bytes = sparse_table_bytes(m),
-             limit = most ? (uint64_t)(most > 0 ? most : 0) : READ_BYTES;
-    if (bytes > TABLE_BYTES)
-        return 0;
+    uint64_t limit = most ? (uint64_t)(most > 0 ? most : 0) : READ_BYTES;
+    spec->table_bytes = sparse_table_bytes(m);
     m->table = sparse_table_new(m);
     if (!m->table)
-        return error_nomem(e, bytes, "where rows begin");
-    spec->table_bytes = bytes;
-    if (m->rows * 8 > limit || m->n_segments > READ_ARRAYS)
+        return error_nomem(e, spec->table_bytes, "where rows begin");
+    if (m->rows > limit / 8 || m->n_segments > READ_ARRAYS)
         return 0;
+    sparse_allow(m, UINT64_MAX);
     return offsets_read_all(c, m, e);
 }
 
@@ -177,7 +177,7 @@ static enum hr_dtype value_dtype(const struct hr_cells_options *o, const struct 
          i++) /* data sets of several types meet in one that has room */
         if (m->segments[i].data->type.kind != m->segments[0].data->type.kind)
             return HR_F32;
-    return m->segments[0].data->type.kind;
+    return m->segments[0].data->type.kind == HR_BOOL ? HR_U8 : m->segments[0].data->type.kind;
 }
 
 static int form_make(struct cells_spec *spec, const struct hr_cells_options *o, uint64_t columns,
@@ -218,6 +218,10 @@ static int genes_make(struct cells_spec *spec, const struct hr_columns *sets, in
                       struct hr_error *e)
 {
     const struct sparse *m = &spec->matrix;
+    sets = n_sets > 0 ? sets : NULL;
+    if (sets && n_sets < m->n_sets)
+        return error_set(e, HR_EINVAL, "%d data sets, and maps of the columns of %d", m->n_sets,
+                         n_sets);
     spec->genes = mem_array((size_t)m->n_sets, sizeof *spec->genes);
     if (!spec->genes)
         return error_nomem(e, (uint64_t)m->n_sets * sizeof *spec->genes,
@@ -231,7 +235,7 @@ static int genes_make(struct cells_spec *spec, const struct hr_columns *sets, in
             TRY(cells_form_accepts(&spec->form, s->data->type.kind, s->indices->type.kind, e));
             columns = s->columns > columns ? s->columns : columns;
         }
-        const int32_t *to = set < n_sets && sets ? sets[set].to : NULL;
+        const int32_t *to = sets ? sets[set].to : NULL;
         if (to && (uint64_t)sets[set].n != columns)
             return error_set(e, HR_EINVAL,
                              "data set %d has %llu columns, and is given a map of %lld", set,

@@ -99,10 +99,29 @@ static uint64_t samples_bytes(const struct wiring *w)
     for (int i = 0; i < w->samples->n_tables; i++)
         bytes += (uint64_t)(w->samples->tables[i].n * w->samples->tables[i].items) *
                  hr_dtype_size(w->samples->tables[i].dtype);
-    for (int i = 0; i < w->samples->n_views; i++)
-        if (w->samples->tensors[i].view->cells)
-            bytes += w->samples->tensors[i].view->cells->table_bytes;
     return bytes;
+}
+
+/* Where rows of sparse matrices begin is kept for all loaders, as far as one of them has allowed: a small part of its budget,
+ * of one that hardly suffices nothing. */
+static uint64_t offsets_bytes(const struct wiring *w, uint64_t part)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < w->samples->n_views; i++) {
+        const struct cells_spec *c = w->samples->tensors[i].view->cells;
+        if (c)
+            bytes += least(c->table_bytes, part / (uint64_t)w->samples->n_views);
+    }
+    return bytes;
+}
+
+static void offsets_allow(const struct wiring *w, uint64_t part)
+{
+    for (int i = 0; i < w->samples->n_views; i++) {
+        const struct cells_spec *c = w->samples->tensors[i].view->cells;
+        if (c)
+            sparse_allow(&c->matrix, part / (uint64_t)w->samples->n_views);
+    }
 }
 
 /* Memory besides the engine's own: the plan, indexes of shards, buffers of joined reads. `lean`: of these no more than has to
@@ -121,10 +140,10 @@ void loader_engine_config(const struct wiring *w, const struct hr_loader_options
     c->index_bytes = sharded ? most(least(part, INDEX_BYTES), index_least) : 0;
     g->join_bytes = remote ? JOIN_REMOTE : sharded ? least(part / workers, JOIN_LOCAL) : JOIN_LOCAL;
     g->tables = plan_facts(plan)->table_bytes + w->arena.total + w->samples->arena.total +
-                samples_bytes(w) + c->index_bytes;
+                samples_bytes(w) + offsets_bytes(w, part) + c->index_bytes;
     uint64_t joined = sharded && !remote ? workers * g->join_bytes : 0;
     g->tables += joined;
-    g->spare = joined + c->index_bytes - index_least;
+    g->spare = joined + c->index_bytes - index_least + offsets_bytes(w, part);
     g->fetches = fetches_of(w);
     g->job_bytes = JOB_BYTES;
     g->job_chunks = JOB_CHUNKS;
@@ -164,6 +183,8 @@ static int build_driver(struct wiring *w, const struct hr_loader_options *o, str
     if (rc >= 0) {
         loader_engine_config(w, o, plan, c.store, workers_count(c.workers), false, &c);
         rc = driver_open(&c, driver, e);
+        if (rc >= 0)
+            offsets_allow(w, c.engine.budget / TABLES_SHARE);
         if (rc == HR_EBUDGET) {
             loader_engine_config(w, o, plan, c.store, workers_count(c.workers), true, &c);
             rc = driver_open(&c, driver, e);

@@ -55,6 +55,13 @@ static uint64_t place_of(const struct ragged *g, uint64_t rows, uint64_t row)
     return row + 1 < rows ? g->rows[row + 1].at - g->rows[row].at : g->cap - g->rows[row].at;
 }
 
+/* What is asked for again, after the first attempt at its job was given up, has its room already. */
+static void take_room(struct ragged *g, struct ragged_row *r, uint64_t n)
+{
+    if (!r->own && r->room < n)
+        r->at = __atomic_fetch_add(&g->taken, n, __ATOMIC_RELAXED);
+}
+
 int ragged_room(struct hr_batch *b, int values, uint64_t row, uint64_t n, void **to_values,
                 void **to_columns, struct hr_error *e)
 {
@@ -64,11 +71,12 @@ int ragged_room(struct hr_batch *b, int values, uint64_t row, uint64_t n, void *
         return error_set(e, HR_EINTERNAL, "a row of %" PRIu64 " items where %" PRIu64 " were known",
                          n, place_of(g, (uint64_t)b->rows, row));
     if (!g->placed)
-        r->at = __atomic_fetch_add(&g->taken, n, __ATOMIC_RELAXED);
+        take_room(g, r, n);
     r->n = n;
-    if (!g->placed && r->at + n > g->cap) {
+    if (!g->placed && (r->own || r->at + n > g->cap)) {
         uint64_t columns = up(n * item(b, g, 0));
-        if (!(r->own = mem_alloc(columns + n * item(b, g, 1)))) {
+        r->at = columns;
+        if (!r->own && !(r->own = mem_alloc(columns + n * item(b, g, 1)))) {
             r->n = 0;
             return error_nomem(e, columns, "a row of a batch");
         }
@@ -76,6 +84,7 @@ int ragged_room(struct hr_batch *b, int values, uint64_t row, uint64_t n, void *
         *to_columns = r->own + columns;
         return 0;
     }
+    r->room = n;
     *to_values = g->block + r->at * item(b, g, 0);
     *to_columns = g->block + g->columns + r->at * item(b, g, 1);
     return 0;
@@ -92,8 +101,7 @@ static void rows_copy(const struct hr_batch *b, struct ragged *g, char *block, u
     for (int64_t i = 0; i < b->rows; i++) {
         const struct ragged_row *r = &g->rows[i];
         const char *from = r->own ? r->own : g->block + r->at * vs;
-        const char *from_columns =
-            r->own ? r->own + up(r->n * vs) : g->block + g->columns + r->at * cs;
+        const char *from_columns = r->own ? r->own + r->at : g->block + g->columns + r->at * cs;
         memcpy(block + at * vs, from, r->n * vs);
         memcpy(block + columns + at * cs, from_columns, r->n * cs);
         at += r->n;

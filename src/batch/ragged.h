@@ -11,7 +11,8 @@
 
 struct ragged_row {
     uint64_t n, at; /* items, and the first one's place in the block; or … */
-    char *own;      /* … memory of its own: the block was full */
+    char *own;      /* … memory of its own, columns from byte `at` on: the block was full */
+    uint64_t room;  /* items that it has a place for in the block */
 };
 struct ragged {
     int values;          /* number of the first of the three tensors */
@@ -26,7 +27,7 @@ struct ragged {
 
 /* `ends`: where each of b->rows rows ends, from 0; NULL: not known. */
 int ragged_open(struct hr_batch *b, int values, const uint64_t *ends, struct hr_error *e);
-/* Room for the n items of a row, once a row. HR_EINTERNAL where a placed row has another length; HR_ENOMEM. */
+/* Room for the n items of a row. Asked for again, as when a job is begun anew: the same. HR_EINTERNAL where a placed row has another length; HR_ENOMEM. */
 int ragged_room(struct hr_batch *b, int values, uint64_t row, uint64_t n, void **to_values,
                 void **to_columns, struct hr_error *e);
 /* The row came to fewer items than it got room for. */

@@ -11,6 +11,8 @@
 #define MOST_BYTES  ((uint64_t)32 << 20)
 #define LEAST_READS 10 /* … and stored chunks in it, so that 1 + 1/10 of all are read */
 #define MOST_CHUNKS ((uint64_t)1 << 31)
+#define MOST_ROWS   ((uint64_t)1 << 48) /* of a segment: sums and products of them stay numbers */
+#define MOST_ITEMS  ((uint64_t)1 << 48) /* of a row chunk */
 #define ALIGN       64
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -52,6 +54,8 @@ static int check_segment(const struct sparse_segment *s, struct hr_error *e)
     TRY(check_array(s->indptr, "indptr", true, e));
     TRY(check_array(s->indices, "indices", true, e));
     TRY(check_array(s->data, "data", false, e));
+    if (s->rows > MOST_ROWS)
+        return error_set(e, HR_EUNSUPPORTED, "array %s: more than 2^48 rows", s->indptr->path);
     if (s->indptr->shape[0] != s->rows + 1)
         return error_set(e, HR_EDATA,
                          "array %s has %" PRIu64 " items; %" PRIu64
@@ -111,6 +115,14 @@ static int settle(struct sparse *m, struct hr_error *e)
     return 0;
 }
 
+static uint64_t longest(const struct sparse *m)
+{
+    uint64_t rows = 0;
+    for (int i = 0; i < m->n_segments; i++)
+        rows = most(rows, m->segments[i].rows);
+    return rows;
+}
+
 int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *segments, int n,
                 uint64_t rows, struct hr_error *e)
 {
@@ -118,13 +130,14 @@ int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *
     m->segments = segments;
     m->n_segments = n;
     TRY(settle(m, e));
-    m->row_chunk = rows ? rows : rows_of_chunk(m);
+    if (!m->rows)
+        return error_set(e, HR_EINVAL, "the matrix has no rows");
+    m->row_chunk = least(rows ? rows : rows_of_chunk(m), longest(m));
     for (int i = 0; i < n; i++)
         chunks += (segments[i].rows + m->row_chunk - 1) / m->row_chunk;
-    if (!m->rows || chunks > MOST_CHUNKS)
-        return error_set(e, m->rows ? HR_EUNSUPPORTED : HR_EINVAL,
-                         m->rows ? "more than 2^31 runs of rows: ask for more rows in each"
-                                 : "the matrix has no rows");
+    if (chunks > MOST_CHUNKS)
+        return error_set(e, HR_EUNSUPPORTED,
+                         "more than 2^31 runs of rows: ask for more rows in each");
     uint64_t *edges = arena_array(a, (size_t)chunks + 1, sizeof *edges);
     uint32_t *of = arena_array(a, (size_t)chunks, sizeof *of);
     uint64_t *chunk_at = arena_array(a, (size_t)n, sizeof *chunk_at);
@@ -143,7 +156,8 @@ int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *
     m->edges = edges;
     m->of = of;
     m->n_chunks = chunks;
-    m->most = (uint64_t)(m->mean * 1.5 * (double)m->row_chunk) + 1024;
+    double items = m->mean * 1.5 * (double)m->row_chunk + 1024;
+    m->most = items < (double)MOST_ITEMS ? (uint64_t)items : MOST_ITEMS;
     return 0;
 }
 
@@ -193,6 +207,11 @@ static void widen(enum hr_dtype t, const void *stored, uint64_t n, uint64_t *out
         memcpy(out, stored, n * 8);
         break;
     }
+}
+
+uint64_t sparse_items(const struct sparse_segment *s)
+{
+    return s->items != SPARSE_UNKNOWN ? s->items : least(s->data->shape[0], s->indices->shape[0]);
 }
 
 int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, uint64_t first,
@@ -279,23 +298,33 @@ uint64_t sparse_record_bytes(uint64_t rows, uint64_t items, uint64_t value_size,
     return up(*columns + items * column_size);
 }
 
+static uint64_t scratch_of(const struct array *x)
+{
+    return codec_chain_scratch(x->chain) +
+           (codec_chain_is_raw(x->chain) ? 0 : codec_chain_decoded_size(x->chain));
+}
+
+/* Of so many items, wherever they begin in a chunk. */
+static uint64_t bound_anywhere(const struct array *x, uint64_t items)
+{
+    uint64_t from = x->chunk[0] - 1;
+    return sparse_bound(x, from, from + items);
+}
+
 bool sparse_costs(const struct sparse *m, struct array_costs *out)
 {
     uint64_t values, columns, scratch = 0, stored = 0;
+    if (m->most >= MOST_ITEMS)
+        return false;
     for (int i = 0; i < m->n_segments; i++) {
         const struct sparse_segment *s = &m->segments[i];
-        const struct array *of[] = {s->data, s->indices};
-        uint64_t bound = 0;
-        for (int k = 0; k < 2; k++) {
-            uint64_t chain = codec_chain_scratch(of[k]->chain);
-            if (!codec_chain_is_raw(of[k]->chain))
-                chain += codec_chain_decoded_size(of[k]->chain);
-            scratch = most(scratch, chain);
-            /* one more chunk than fits: rows begin anywhere */
-            uint64_t cell = of[k]->chunk[0], from = cell > 1 ? cell - 1 : 0;
-            bound += sparse_bound(of[k], from, from + m->most);
-        }
+        uint64_t bound = bound_anywhere(s->data, m->most) + bound_anywhere(s->indices, m->most);
+        scratch = most(scratch, most(scratch_of(s->data), scratch_of(s->indices)));
         stored = most(stored, bound);
+        if (m->known)
+            continue;
+        scratch = most(scratch, scratch_of(s->indptr)); /* it is read before them */
+        stored = most(stored, bound_anywhere(s->indptr, m->row_chunk + 1));
     }
     out->decoded = sparse_record_bytes(m->row_chunk, m->most, dtype_kind_size(m->value),
                                        dtype_kind_size(m->column), &values, &columns);

@@ -40,16 +40,18 @@ struct sparse {
  * HR_EDATA: arrays of wrong lengths, types or dimensions, by name. */
 int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *segments, int n,
                 uint64_t rows, struct hr_error *e);
-/* n items of an indptr array as they are stored → offsets, checked against each other and `items` (or SPARSE_UNKNOWN). */
+/* How many items there can be, at most. */
+uint64_t sparse_items(const struct sparse_segment *s);
+/* n items of an indptr array as they are stored, from row `first` on → offsets, checked against each other and `items`. */
 int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, uint64_t first,
                    uint64_t items, uint64_t *out, struct hr_error *e);
 
 /* What is known of where rows begin: of each row chunk its first item, of each row its length. Threads may recall and note at
- * the same time. */
-uint64_t sparse_table_bytes(const struct sparse *m);
-struct sparse_table *
-sparse_table_new(const struct sparse *m); /* NULL: no memory. sparse_table_free */
-void sparse_table_free(struct sparse_table *t);
+ * the same time. Nothing is kept before it is allowed: the largest number of bytes that was ever named is. */
+uint64_t sparse_table_bytes(const struct sparse *m);           /* of all, normally */
+struct sparse_table *sparse_table_new(const struct sparse *m); /* NULL: no memory */
+void sparse_table_free(struct sparse_table *t, uint64_t n_chunks);
+void sparse_allow(const struct sparse *m, uint64_t bytes);
 /* The n + 1 offsets of a row chunk; false: not known. */
 bool sparse_recall(const struct sparse *m, uint64_t chunk, uint64_t *offsets);
 void sparse_note(const struct sparse *m, uint64_t chunk, const uint64_t *offsets);
@@ -97,6 +99,7 @@ struct sparse_record {
     uint64_t first, n, items; /* first row of the segment, rows, items */
     const struct sparse_segment *segment;
     uint64_t values, columns; /* bytes from the start of the record */
+    uint32_t pieces, filled;  /* of data and indices; of them, that do not exist and were filled */
     uint64_t offsets[];       /* from 0 */
 };
 /* Bytes of a record of that many rows and items of the given sizes; where values and columns begin. */

@@ -1,111 +1,129 @@
-/* What is known of where rows begin. A row chunk's entries are written once, by whoever claims them; `have` says when they may
- * be read. Lengths of rows take 16 bits where no row can be longer. */
+/* What is known of where rows begin: a page for each row chunk, its first item and the lengths of its rows. Pages are made
+ * outside of any lock and never change once they are there; of two that are made at once one is thrown away. */
 #include <inttypes.h>
 
 #include "base/mem.h"
 #include "format/sparse.h"
 
-enum { NOTHING, CLAIMED, READY };
-
+struct page {
+    uint64_t base; /* the first item */
+    uint32_t n, wide;
+    uint16_t lengths[]; /* wide: uint32_t */
+};
 struct sparse_table {
-    uint64_t *base; /* of each row chunk: its first item */
-    uint16_t *shorts;
-    uint32_t *longs; /* of each row: its length; one of the two */
-    uint8_t *have;   /* of each row chunk, atomic */
+    uint64_t allowed, taken; /* atomic: bytes of pages */
+    struct page *pages[];    /* of each row chunk, atomic; NULL: not known */
 };
 
-static bool is_short(const struct sparse *m)
+#define HEAP_BYTES 16 /* that the heap adds to each page */
+
+static uint64_t page_bytes(uint64_t rows, bool wide)
+{
+    return sizeof(struct page) + HEAP_BYTES + rows * (wide ? 4 : 2);
+}
+
+static bool may_be_wide(const struct sparse *m)
 {
     for (int i = 0; i < m->n_segments; i++)
         if (m->segments[i].columns > UINT16_MAX)
-            return false;
-    return true;
+            return true;
+    return false;
 }
 
 uint64_t sparse_table_bytes(const struct sparse *m)
 {
-    return m->n_chunks * 9 + m->rows * (is_short(m) ? 2 : 4);
+    return m->n_chunks * (sizeof(struct page *) + page_bytes(0, false)) +
+           m->rows * (may_be_wide(m) ? 4 : 2);
 }
 
 struct sparse_table *sparse_table_new(const struct sparse *m)
 {
-    struct sparse_table *t = mem_zalloc(sizeof *t);
-    if (!t)
-        return NULL;
-    t->base = mem_array((size_t)m->n_chunks, sizeof *t->base);
-    t->have = mem_array((size_t)m->n_chunks, 1);
-    if (is_short(m))
-        t->shorts = mem_array((size_t)m->rows, sizeof *t->shorts);
-    else
-        t->longs = mem_array((size_t)m->rows, sizeof *t->longs);
-    if (t->base && t->have && (t->shorts || t->longs))
-        return t;
-    sparse_table_free(t);
-    return NULL;
+    struct sparse_table *t = mem_array(1, sizeof *t + (size_t)m->n_chunks * sizeof *t->pages);
+    if (t)
+        t->taken = m->n_chunks * sizeof *t->pages;
+    return t;
 }
 
-void sparse_table_free(struct sparse_table *t)
+void sparse_table_free(struct sparse_table *t, uint64_t n_chunks)
 {
-    if (!t)
-        return;
-    mem_free(t->base);
-    mem_free(t->have);
-    mem_free(t->shorts);
-    mem_free(t->longs);
+    for (uint64_t k = 0; t && k < n_chunks; k++)
+        mem_free(t->pages[k]);
     mem_free(t);
 }
 
-static uint64_t length_at(const struct sparse_table *t, uint64_t row)
+void sparse_allow(const struct sparse *m, uint64_t bytes)
 {
-    return t->shorts ? t->shorts[row] : t->longs[row];
+    uint64_t now = m->table ? __atomic_load_n(&m->table->allowed, __ATOMIC_RELAXED) : bytes;
+    while (now < bytes && !__atomic_compare_exchange_n(&m->table->allowed, &now, bytes, true,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
 }
 
-static bool ready(const struct sparse *m, uint64_t chunk)
+static const struct page *page_of(const struct sparse *m, uint64_t chunk)
 {
-    return m->table && __atomic_load_n(&m->table->have[chunk], __ATOMIC_ACQUIRE) == READY;
+    return m->table ? __atomic_load_n(&m->table->pages[chunk], __ATOMIC_ACQUIRE) : NULL;
+}
+
+static uint64_t length_at(const struct page *p, uint64_t row)
+{
+    return p->wide ? ((const uint32_t *)p->lengths)[row] : p->lengths[row];
 }
 
 bool sparse_recall(const struct sparse *m, uint64_t chunk, uint64_t *offsets)
 {
-    if (!ready(m, chunk))
+    const struct page *p = page_of(m, chunk);
+    if (!p)
         return false;
-    uint64_t at = m->table->base[chunk], first = m->edges[chunk], n = m->edges[chunk + 1] - first;
-    for (uint64_t r = 0; r < n; r++) {
+    uint64_t at = p->base;
+    for (uint32_t r = 0; r < p->n; r++) {
         offsets[r] = at;
-        at += length_at(m->table, first + r);
+        at += length_at(p, r);
     }
-    offsets[n] = at;
+    offsets[p->n] = at;
     return true;
 }
 
-/* Rows longer than there are columns have some twice: where they have no place in the table, it is not used for them. */
-static bool fits(const struct sparse_table *t, const uint64_t *offsets, uint64_t n)
+/* NULL: no memory, or a row that has no place in a page: it has columns many times over. */
+static struct page *page_new(const uint64_t *offsets, uint64_t n)
 {
-    uint64_t most = t->shorts ? UINT16_MAX : UINT32_MAX;
+    uint64_t longest = 0;
     for (uint64_t r = 0; r < n; r++)
-        if (offsets[r + 1] - offsets[r] > most)
-            return false;
-    return true;
+        longest = offsets[r + 1] - offsets[r] > longest ? offsets[r + 1] - offsets[r] : longest;
+    bool wide = longest > UINT16_MAX;
+    struct page *p =
+        longest > UINT32_MAX || n > UINT32_MAX ? NULL : mem_alloc(page_bytes(n, wide) - HEAP_BYTES);
+    if (!p)
+        return NULL;
+    *p = (struct page){.base = offsets[0], .n = (uint32_t)n, .wide = wide};
+    for (uint64_t r = 0; r < n; r++) {
+        uint64_t length = offsets[r + 1] - offsets[r];
+        if (wide)
+            ((uint32_t *)p->lengths)[r] = (uint32_t)length;
+        else
+            p->lengths[r] = (uint16_t)length;
+    }
+    return p;
 }
 
 void sparse_note(const struct sparse *m, uint64_t chunk, const uint64_t *offsets)
 {
     struct sparse_table *t = m->table;
-    uint64_t first = m->edges[chunk], n = m->edges[chunk + 1] - first;
-    uint8_t nothing = NOTHING;
-    if (!t || !fits(t, offsets, n) ||
-        !__atomic_compare_exchange_n(&t->have[chunk], &nothing, CLAIMED, false, __ATOMIC_ACQUIRE,
-                                     __ATOMIC_RELAXED))
+    uint64_t n = m->edges[chunk + 1] - m->edges[chunk];
+    if (!t || page_of(m, chunk) ||
+        __atomic_load_n(&t->taken, __ATOMIC_RELAXED) >=
+            __atomic_load_n(&t->allowed, __ATOMIC_RELAXED))
         return;
-    t->base[chunk] = offsets[0];
-    for (uint64_t r = 0; r < n; r++) {
-        uint64_t length = offsets[r + 1] - offsets[r];
-        if (t->shorts)
-            t->shorts[first + r] = (uint16_t)length;
-        else
-            t->longs[first + r] = (uint32_t)length;
-    }
-    __atomic_store_n(&t->have[chunk], READY, __ATOMIC_RELEASE);
+    struct page *p = page_new(offsets, n), *none = NULL;
+    if (!p)
+        return;
+    uint64_t bytes = page_bytes(n, p->wide);
+    bool fits = __atomic_add_fetch(&t->taken, bytes, __ATOMIC_RELAXED) <=
+                __atomic_load_n(&t->allowed, __ATOMIC_RELAXED);
+    if (fits && __atomic_compare_exchange_n(&t->pages[chunk], &none, p, false, __ATOMIC_RELEASE,
+                                            __ATOMIC_RELAXED))
+        return;
+    __atomic_sub_fetch(&t->taken, bytes, __ATOMIC_RELAXED);
+    mem_free(p);
 }
 
 void sparse_note_stored(const struct sparse *m, const struct sparse_segment *s, uint64_t first,
@@ -123,8 +141,8 @@ void sparse_note_stored(const struct sparse *m, const struct sparse_segment *s, 
         if (row + rows + 1 > first + n)
             break;
         const char *from = (const char *)stored + (row - first) * size;
-        if (!ready(m, begin + k) &&
-            sparse_offsets(s->indptr, from, rows + 1, row, s->items, offsets, NULL) >= 0)
+        if (!page_of(m, begin + k) &&
+            sparse_offsets(s->indptr, from, rows + 1, row, sparse_items(s), offsets, NULL) >= 0)
             sparse_note(m, begin + k, offsets);
     }
     mem_free(offsets);
@@ -141,10 +159,10 @@ bool sparse_length(const struct sparse *m, uint64_t row, uint64_t *items)
             high = middle;
     }
     uint64_t chunk = m->chunk_at[low] + (row - m->segments[low].first) / m->row_chunk;
-    if (!ready(m, chunk))
-        return false;
-    *items = length_at(m->table, row);
-    return true;
+    const struct page *p = page_of(m, chunk);
+    if (p)
+        *items = length_at(p, row - m->edges[chunk]);
+    return p != NULL;
 }
 
 int sparse_know(struct sparse *m, int segment, const uint64_t *offsets, struct hr_error *e)
@@ -165,10 +183,11 @@ void sparse_settle(struct sparse *m)
     uint64_t most = 0, items = 0;
     m->known = true;
     for (uint64_t k = 0; k < m->n_chunks; k++) {
-        uint64_t n = 0, first = m->edges[k], rows = m->edges[k + 1] - first;
-        m->known &= ready(m, k);
-        for (uint64_t r = 0; r < rows && ready(m, k); r++)
-            n += length_at(m->table, first + r);
+        uint64_t n = 0;
+        const struct page *p = page_of(m, k);
+        m->known &= p != NULL;
+        for (uint32_t r = 0; p && r < p->n; r++)
+            n += length_at(p, r);
         most = n > most ? n : most;
         items += n;
     }

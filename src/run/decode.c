@@ -85,6 +85,12 @@ static void count_filled(struct hr_batch *b)
     __atomic_add_fetch(&b->filled, 1, __ATOMIC_RELAXED);
 }
 
+void decode_filled(struct job *j, uint32_t i, bool all)
+{
+    j->states[i].missing = all ? MISSING_ALL : MISSING_SOME;
+    each_batch(j, i, count_filled);
+}
+
 static void uncount_filled(struct hr_batch *b)
 {
     __atomic_sub_fetch(&b->filled, 1, __ATOMIC_RELAXED);

@@ -310,6 +310,7 @@ static void start_requests(struct job *j)
     struct fetch *f = j->fetch;
     qsort(f->places, f->n_places, sizeof f->places[0], by_place);
     f->pending = 1;
+    lock(j->driver); /* whoever cancels looks at the requests meanwhile */
     f->shared.larger = exceeds_ticket(j);
     for (uint32_t at = 0; at < f->n_places && f->places[at].located && !f->shared.larger;) {
         struct request *r = &f->requests[f->n_requests++];
@@ -317,6 +318,7 @@ static void start_requests(struct job *j)
         r->n = join(j, at, &r->bytes);
         at += r->n;
     }
+    unlock(j->driver);
     f->pending += f->n_requests;
     for (uint32_t i = 0; i < f->n_requests; i++)
         start_request(j, &f->requests[i]);

@@ -21,10 +21,12 @@ struct held {
     uint64_t bytes;
 };
 
+enum chunk_missing { MISSING_NONE, MISSING_ALL, MISSING_SOME /* rows: of several stored ones */ };
 enum fetched_kind { FETCHED_FAILED, FETCHED_BYTES, FETCHED_MISSING };
 struct chunk_state {
-    uint8_t result; /* enum chunk_result */
-    uint8_t missing, masked;
+    uint8_t result;  /* enum chunk_result */
+    uint8_t missing; /* enum chunk_missing */
+    uint8_t masked;
     uint8_t fetched;  /* enum fetched_kind; remote only */
     const void *data; /* FETCHED_BYTES */
     uint64_t size;
@@ -186,6 +188,8 @@ int decode_collect(struct job *j, struct worker *w, uint32_t i, struct hr_error 
 bool decode_part(struct job *j, struct worker *w, uint32_t i, uint64_t *first, uint64_t *end);
 /* What was collected, from the items of the chunk at `items`. */
 int decode_items(struct job *j, struct worker *w, const void *items, struct hr_error *e);
+void decode_filled(struct job *j, uint32_t i,
+                   bool all);     /* some of chunk i was missing: its batches count it */
 void decode_undo(struct job *j);  /* the job will be asked for again: forget what was counted */
 void *job_decoded(struct job *j); /* scratch for a decoded chunk; NULL without memory */
 void *job_compressed(struct job *j, uint64_t bytes); /* grows; the contents are lost */

@@ -211,11 +211,7 @@ int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, co
     int rc = 0;
     to += p->to * size;
     j->counts.decoded_bytes += p->part ? p->n * size : codec_chain_decoded_size(chain);
-    if (!data && p->array->object)
-        return error_set(e, HR_EDATA, "%s is gone, or was never there", p->array->object);
-    if (!data) {
-        fill_items(p->array, to, p->n);
-    } else if (p->part) {
+    if (p->part) {
         if (n != p->n * size)
             return wrong_size(p, n, p->n * size, e);
         if ((const char *)data != to)
@@ -228,6 +224,21 @@ int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, co
         rc = decode_some(j, w, p, data, n, to, e);
     }
     return rc < 0 ? error_context(e, rc, "chunk %" PRIu64 " of %s", p->chunk, p->array->path) : 0;
+}
+
+int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, struct hr_error *e)
+{
+    const struct array *x = p->array;
+    if (x->object)
+        return error_set(e, HR_EDATA, "%s is gone, or was never there", x->object);
+    if (j->driver->fixed.c.missing_is_error)
+        return error_set(e, HR_EDATA,
+                         "chunk %" PRIu64
+                         " of %s is missing; missing=\"fill\" would take the fill value",
+                         p->chunk, x->path);
+    TRY(store_expect(j->driver->fixed.c.store, x->document, e));
+    fill_items(x, to + p->to * x->type.item_size, p->n);
+    return 0;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -305,6 +316,8 @@ int rows_scatter(struct job *j, struct worker *w, uint32_t i, const struct spars
         if (rc < 0)
             return error_context(e, rc, "row %" PRId64, piece->place);
     }
+    if (r->filled)
+        decode_filled(j, i, r->filled == r->pieces);
     return 0;
 }
 

@@ -42,9 +42,10 @@ int rows_check_size(const struct sparse_piece *p, uint64_t stored, struct hr_err
 /* The object that a piece was read from has that size (0: not known): HR_EDATA where rows and object do not fit. */
 int rows_check_object(struct job *j, uint32_t i, const struct sparse_piece *p, uint64_t object_size,
                       struct hr_error *e);
-/* A piece as it was stored (data NULL: there is none, it is made of fill values) into items at `to`, its array's first
- * wanted one. */
+/* A piece as it was stored into items at `to`, its array's first wanted one. */
 int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, const void *data,
                uint64_t n, char *to, struct hr_error *e);
+/* A piece that does not exist becomes fill values, or an error. */
+int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, struct hr_error *e);
 
 #endif

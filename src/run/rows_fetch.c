@@ -66,9 +66,9 @@ void rows_place(struct job *j, uint32_t i, bool offsets, struct place *out)
     }
 }
 
-/* The pieces of chunk i, or an error. */
+/* The pieces of chunk i, or an error; `filled`: so many were missing. */
 static int decode_places(struct job *j, struct worker *w, uint32_t i, enum rows_part part, char *to,
-                         struct hr_error *e)
+                         uint32_t *filled, struct hr_error *e)
 {
     const struct fetch *f = j->fetch;
     for (uint32_t k = 0; k < f->n_places; k++) {
@@ -76,9 +76,11 @@ static int decode_places(struct job *j, struct worker *w, uint32_t i, enum rows_
         if (p->index != i || p->part != part)
             continue;
         TRY(rows_check_object(j, i, &p->piece, p->object_size, e));
+        *filled += p->missing;
         if (p->missing)
-            TRY(store_expect(j->driver->fixed.c.store, p->of->document, e));
-        TRY(rows_piece(j, w, &p->piece, p->missing ? NULL : p->data, p->size, to, e));
+            TRY(rows_missing(j, &p->piece, to, e));
+        else
+            TRY(rows_piece(j, w, &p->piece, p->data, p->size, to, e));
     }
     return 0;
 }
@@ -92,11 +94,12 @@ static int offsets_take(struct job *j, struct worker *w, uint32_t i, struct hr_e
     const struct array *x = r.segment->indptr;
     char *stored = mem_alloc((r.n + 1) * x->type.item_size);
     uint64_t *offsets = mem_alloc((r.n + 1) * sizeof *offsets);
+    uint32_t filled = 0;
     int rc = stored && offsets ? 0 : error_nomem(e, (r.n + 1) * 8, "offsets of rows");
     if (!rc)
-        rc = decode_places(j, w, i, ROWS_INDPTR, stored, e);
+        rc = decode_places(j, w, i, ROWS_INDPTR, stored, &filled, e);
     if (!rc)
-        rc = sparse_offsets(x, stored, r.n + 1, r.first, r.segment->items, offsets, e);
+        rc = sparse_offsets(x, stored, r.n + 1, r.first, sparse_items(r.segment), offsets, e);
     mem_free(stored);
     if (rc < 0)
         mem_free(offsets);
@@ -141,8 +144,9 @@ static int decode(struct job *j, struct worker *w, uint32_t i, struct hr_error *
     struct sparse_record *r = rows_record(j, i, rows_offsets_of(j, i), e);
     if (!r)
         return HR_ENOMEM;
-    TRY(decode_places(j, w, i, ROWS_INDICES, (char *)r + r->columns, e));
-    TRY(decode_places(j, w, i, ROWS_DATA, (char *)r + r->values, e));
+    r->pieces = rows_places(j, i, false);
+    TRY(decode_places(j, w, i, ROWS_INDICES, (char *)r + r->columns, &r->filled, e));
+    TRY(decode_places(j, w, i, ROWS_DATA, (char *)r + r->values, &r->filled, e));
     return rows_scatter(j, w, i, r, e);
 }
 

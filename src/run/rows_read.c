@@ -5,10 +5,13 @@
 #include "base/mem.h"
 #include "run/rows.h"
 
+enum { PIECE_READ, PIECE_FILLED, PIECE_LARGER };
+
 struct piece_sink { /* of one read: into place, or into the job's buffer for stored bytes */
     struct job *job;
     char *to;
     uint64_t most, size;
+    uint64_t usual, ticket; /* what to get room for at least; what there may be */
 };
 
 static void *piece_room(void *arg, uint64_t size)
@@ -17,10 +20,19 @@ static void *piece_room(void *arg, uint64_t size)
     s->size = size;
     if (s->to)
         return size <= s->most ? s->to : NULL;
-    return size <= s->most ? job_compressed(s->job, s->most) : NULL;
+    if (size > s->most || size > s->ticket)
+        return NULL;
+    return job_compressed(s->job, size > s->usual ? size : s->usual);
 }
 
-/* One piece into items at `to`. */
+static int piece_missing(const struct job *j, const struct sparse_piece *p, char *to,
+                         struct hr_error *e)
+{
+    int rc = rows_missing(j, p, to, e);
+    return rc < 0 ? rc : PIECE_FILLED;
+}
+
+/* One piece of chunk i into items at `to`: PIECE_…, or an error. */
 static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct sparse_piece *p,
                       char *to, struct hr_error *e)
 {
@@ -30,9 +42,13 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
     struct store_result r = {0};
     TRY(index_locate_now(j, w, x, p->chunk, &where, e));
     if (where.kind == WHERE_MISSING)
-        return rows_piece(j, w, p, NULL, 0, to, e);
+        return piece_missing(j, p, to, e);
     struct store_range range = {(int64_t)where.offset, where.length};
-    struct piece_sink s = {.job = j, .most = 2 * codec_chain_bound(x->chain) + (32u << 10)};
+    uint64_t bound = codec_chain_bound(x->chain), ticket = j->chunks[i].stored;
+    struct piece_sink s = {.job = j,
+                           .most = 2 * bound + (32u << 10),
+                           .usual = bound < ticket ? bound : ticket,
+                           .ticket = ticket};
     if (p->part) {
         range = (struct store_range){(int64_t)(where.offset + p->first * size), p->n * size};
         s.to = to + p->to * size;
@@ -47,6 +63,11 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
                          "%s: %" PRIu64 " stored bytes for a chunk of %" PRIu64
                          " decoded ones; the object is damaged, or the metadata is stale",
                          where.key, s.size, codec_chain_decoded_size(x->chain));
+    if (rc < 0 && !s.to && s.size > s.ticket) {
+        j->larger_index = i;
+        j->larger_bytes = s.size;
+        return PIECE_LARGER;
+    }
     if (rc < 0) {
         if (e)
             *e = r.error;
@@ -54,21 +75,27 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
     }
     j->counts.read_bytes += r.size;
     TRY(rows_check_object(j, i, p, r.object_size, e));
-    if (rc == STORE_MISSING) {
-        TRY(store_expect(j->driver->fixed.c.store, x->document, e));
-        return rows_piece(j, w, p, NULL, 0, to, e);
-    }
+    if (rc == STORE_MISSING && x->shard)
+        return error_set(e, HR_EDATA, "%s: the shard is gone since its index was read", where.key);
+    if (rc == STORE_MISSING)
+        return piece_missing(j, p, to, e);
     return rows_piece(j, w, p, s.to ? s.to : j->compressed, r.size, to, e);
 }
 
+/* 0, 1 when the ticket is too small, or an error. */
 static int items_read(struct job *j, struct worker *w, uint32_t i, const struct array *x,
-                      uint64_t from, uint64_t to, bool all, char *items, struct hr_error *e)
+                      uint64_t from, uint64_t to, bool all, char *items, uint32_t *filled,
+                      struct hr_error *e)
 {
     uint64_t n = sparse_pieces(x, from, to);
     for (uint64_t k = 0; k < n; k++) {
         struct sparse_piece p = sparse_piece(x, from, to, k);
         p.all = all;
-        TRY(piece_read(j, w, i, &p, items, e));
+        int rc = piece_read(j, w, i, &p, items, e);
+        TRY(rc);
+        *filled += rc == PIECE_FILLED;
+        if (rc == PIECE_LARGER)
+            return 1;
     }
     return 0;
 }
@@ -79,13 +106,14 @@ static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struc
     const struct array *x = r->segment->indptr;
     char *stored = mem_alloc((r->n + 1) * x->type.item_size);
     uint64_t *offsets = mem_alloc((r->n + 1) * sizeof *offsets);
+    uint32_t filled = 0;
     int rc = stored && offsets ? 0 : error_nomem(e, (r->n + 1) * 8, "offsets of rows");
     if (!rc)
-        rc = items_read(j, w, i, x, r->first, r->first + r->n + 1, true, stored, e);
+        rc = items_read(j, w, i, x, r->first, r->first + r->n + 1, true, stored, &filled, e);
     if (!rc)
-        rc = sparse_offsets(x, stored, r->n + 1, r->first, r->segment->items, offsets, e);
+        rc = sparse_offsets(x, stored, r->n + 1, r->first, sparse_items(r->segment), offsets, e);
     mem_free(stored);
-    if (rc < 0)
+    if (rc)
         mem_free(offsets);
     else
         rows_offsets_set(j, i, offsets);
@@ -105,16 +133,20 @@ static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64
     if (!r)
         return HR_ENOMEM;
     uint64_t from = offsets[0], to = offsets[r->n];
-    TRY(items_read(j, w, i, r->segment->indices, from, to, false, (char *)r + r->columns, e));
-    TRY(items_read(j, w, i, r->segment->data, from, to, false, (char *)r + r->values, e));
-    return rows_scatter(j, w, i, r, e);
+    r->pieces = (uint32_t)(sparse_pieces(r->segment->indices, from, to) +
+                           sparse_pieces(r->segment->data, from, to));
+    int rc = items_read(j, w, i, r->segment->indices, from, to, false, (char *)r + r->columns,
+                        &r->filled, e);
+    if (!rc)
+        rc = items_read(j, w, i, r->segment->data, from, to, false, (char *)r + r->values,
+                        &r->filled, e);
+    return rc ? rc : rows_scatter(j, w, i, r, e);
 }
 
 int rows_read(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
 {
     struct sparse_rows r;
     sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
-    if (!rows_offsets_of(j, i))
-        TRY(offsets_read(j, w, i, &r, e));
-    return record_read(j, w, i, rows_offsets_of(j, i), e);
+    int rc = rows_offsets_of(j, i) ? 0 : offsets_read(j, w, i, &r, e);
+    return rc ? rc : record_read(j, w, i, rows_offsets_of(j, i), e);
 }

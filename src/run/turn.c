@@ -276,8 +276,8 @@ static void count_job(struct driver *d, const struct job *j)
     for (uint32_t i = 0; i < j->n; i++) {
         struct array_use *u = &d->turn.arrays[j->chunks[i].array];
         u->probed++;
-        u->missing += j->states[i].missing;
-        s->chunks_missing += j->states[i].missing;
+        u->missing += j->states[i].missing == MISSING_ALL;
+        s->chunks_missing += j->states[i].missing != MISSING_NONE;
         s->chunks_masked += j->states[i].masked;
         s->chunks_failed += j->states[i].result == CHUNK_FAILED;
         warn_if_all_missing(d, j->chunks[i].array, WARN_MISSING);
