@@ -4,6 +4,7 @@
 #include "api/ids.h"
 #include "api/join.h"
 #include "format/members.h"
+#include "format/sparse.h"
 #include "base/mem.h"
 #include "plan/split.h"
 #include <math.h>
@@ -37,7 +38,7 @@ static int source_number(struct core *c, const struct array *x, struct hr_error 
         a->edges[d] = x->edges ? x->edges[d] : NULL;
     }
     a->stored = x->stored;
-    a->item = x->type.item_size;
+    a->item = x->sparse ? costs.decoded / x->sparse->row_chunk + 1 : x->type.item_size;
     a->decoded = costs.decoded;
     a->direct = costs.direct;
     a->bound = costs.bound;
