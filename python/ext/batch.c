@@ -52,18 +52,64 @@ static PyObject *tensor_at(PyObject *self, int i)
                           t.ndim, t.shape);
 }
 
+static PyObject *delegate(PyObject *self, const char *name, PyObject *args, PyObject *kwargs);
+
+/* Length of the name of the sparse view whose tensors NAME.data, NAME.indices, NAME.indptr begin at i; 0: another view.
+ * Without its samples a batch does not know how wide it is. */
+static size_t sparse_at(PyObject *self, int i)
+{
+    static const char *const parts[] = {".data", ".indices", ".indptr"};
+    struct hr_tensor t;
+    const char *view = NULL;
+    size_t n = 0;
+    if (!((struct batch_object *)self)->samples || i + 3 > hr_batch_count(of(self)))
+        return 0;
+    for (int k = 0; k < 3; k++) {
+        size_t length;
+        hr_batch_tensor(of(self), i + k, &t);
+        length = strlen(t.name);
+        if (length <= strlen(parts[k]) || strcmp(t.name + length - strlen(parts[k]), parts[k]))
+            return 0;
+        length -= strlen(parts[k]);
+        if (k && (length != n || memcmp(t.name, view, n)))
+            return 0;
+        view = t.name;
+        n = length;
+    }
+    return n;
+}
+
+/* The view at tensor i: (name, Tensor | headrace._sparse.Sparse), and in *next where the next one begins. */
+static PyObject *view_at(PyObject *self, int i, PyObject **name, int *next)
+{
+    struct hr_tensor t;
+    size_t n = sparse_at(self, i);
+    hr_batch_tensor(of(self), i, &t);
+    *next = i + (n ? 3 : 1);
+    *name = n ? PyUnicode_FromStringAndSize(t.name, (Py_ssize_t)n) : PyUnicode_FromString(t.name);
+    if (!*name)
+        return NULL;
+    if (!n)
+        return tensor_at(self, i);
+    PyObject *args = PyTuple_Pack(1, *name);
+    PyObject *sparse = args ? delegate(self, "sparse", args, NULL) : NULL;
+    Py_XDECREF(args);
+    return sparse;
+}
+
 static PyObject *batch_keys(PyObject *self, PyObject *unused)
 {
-    int n = hr_batch_count(of(self));
-    PyObject *list = PyList_New(n);
-    for (int i = 0; list && i < n; i++) {
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < hr_batch_count(of(self));) {
         struct hr_tensor t;
+        size_t n = sparse_at(self, i);
         hr_batch_tensor(of(self), i, &t);
-        PyObject *name = PyUnicode_FromString(t.name);
-        if (!name)
+        PyObject *name =
+            n ? PyUnicode_FromStringAndSize(t.name, (Py_ssize_t)n) : PyUnicode_FromString(t.name);
+        if (!name || PyList_Append(list, name) < 0)
             Py_CLEAR(list);
-        else
-            PyList_SetItem(list, i, name);
+        Py_XDECREF(name);
+        i += n ? 3 : 1;
     }
     return list;
 }
@@ -81,6 +127,13 @@ static PyObject *batch_subscript(PyObject *self, PyObject *key)
         hr_batch_tensor(of(self), i, &t);
         if (!strcmp(t.name, name))
             return tensor_at(self, i);
+        size_t length = sparse_at(self, i);
+        if (length && length == (size_t)n && !memcmp(t.name, name, length)) {
+            PyObject *args = PyTuple_Pack(1, key);
+            PyObject *sparse = args ? delegate(self, "sparse", args, NULL) : NULL;
+            Py_XDECREF(args);
+            return sparse;
+        }
     }
     PyObject *keys = batch_keys(self, NULL);
     if (keys) {
@@ -92,6 +145,14 @@ static PyObject *batch_subscript(PyObject *self, PyObject *key)
 
 static int batch_contains(PyObject *self, PyObject *key)
 {
+    const char *name = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, NULL) : NULL;
+    for (int i = 0; name && i < hr_batch_count(of(self)); i++) {
+        struct hr_tensor t;
+        hr_batch_tensor(of(self), i, &t);
+        if (!strcmp(t.name, name))
+            return 1;
+    }
+    PyErr_Clear(); /* a text that is no UTF-8 names no view */
     PyObject *keys = batch_keys(self, NULL);
     int found = keys ? PySequence_Contains(keys, key) : -1;
     Py_XDECREF(keys);
@@ -100,17 +161,16 @@ static int batch_contains(PyObject *self, PyObject *key)
 
 static PyObject *batch_items(PyObject *self, PyObject *unused)
 {
-    int n = hr_batch_count(of(self));
-    PyObject *list = PyList_New(n);
-    for (int i = 0; list && i < n; i++) {
-        struct hr_tensor t;
-        hr_batch_tensor(of(self), i, &t);
-        PyObject *tensor = tensor_at(self, i);
-        PyObject *pair = tensor ? Py_BuildValue("(sN)", t.name, tensor) : NULL;
-        if (!pair)
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < hr_batch_count(of(self));) {
+        PyObject *name = NULL;
+        PyObject *view = view_at(self, i, &name, &i);
+        PyObject *pair = view ? PyTuple_Pack(2, name, view) : NULL;
+        if (!pair || PyList_Append(list, pair) < 0)
             Py_CLEAR(list);
-        else
-            PyList_SetItem(list, i, pair);
+        Py_XDECREF(pair);
+        Py_XDECREF(view);
+        Py_XDECREF(name);
     }
     return list;
 }
@@ -190,19 +250,19 @@ static PyObject *batch_repr(PyObject *self)
     return PyUnicode_FromFormat("%s>", text);
 }
 
-/* {"name": tensor.<how>()} for the framework adapters. */
+/* {"name": view.<how>()} for the framework adapters. */
 static PyObject *convert_all(PyObject *self, const char *how)
 {
     PyObject *dict = PyDict_New();
-    for (int i = 0; dict && i < hr_batch_count(of(self)); i++) {
-        struct hr_tensor t;
-        hr_batch_tensor(of(self), i, &t);
-        PyObject *tensor = tensor_at(self, i);
-        PyObject *value = tensor ? PyObject_CallMethod(tensor, how, NULL) : NULL;
-        if (!value || PyDict_SetItemString(dict, t.name, value) < 0)
+    for (int i = 0; dict && i < hr_batch_count(of(self));) {
+        PyObject *name = NULL;
+        PyObject *view = view_at(self, i, &name, &i);
+        PyObject *value = view ? PyObject_CallMethod(view, how, NULL) : NULL;
+        if (!value || PyDict_SetItem(dict, name, value) < 0)
             Py_CLEAR(dict);
         Py_XDECREF(value);
-        Py_XDECREF(tensor);
+        Py_XDECREF(view);
+        Py_XDECREF(name);
     }
     return dict;
 }
@@ -256,6 +316,11 @@ static PyObject *batch_xarray(PyObject *self, PyObject *unused)
     return delegate(self, "xarray", NULL, NULL);
 }
 
+static PyObject *batch_obs(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return delegate(self, "obs", args, kwargs);
+}
+
 static PyObject *batch_write(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     return delegate(self, "write", args, kwargs);
@@ -278,6 +343,9 @@ static PyMethodDef batch_methods[] = {
     {"xarray", batch_xarray, METH_NOARGS,
      "An xarray.Dataset over the batch's memory, with the coordinates of its samples and of the "
      "other dimensions."},
+    {"obs", (PyCFunction)(void (*)(void))batch_obs, METH_VARARGS | METH_KEYWORDS,
+     "obs(name)\n\nA column of obs for the cells of the batch, as a numpy array: categories and "
+     "texts as texts, None where missing."},
     {"write", (PyCFunction)(void (*)(void))batch_write, METH_VARARGS | METH_KEYWORDS,
      "write(array, values, step=0)\n\nWrite one value (of any shape) per row into a zarr-python "
      "array whose first axis is the sample axis, at the place of the row's sample plus `step`; "

@@ -162,7 +162,8 @@ class Archive:
         log1p: bool = False,
         row_chunk: int | None = None,
     ) -> Cells:
-        """Samples of an atlas of single cells: AnnData in Zarr, or a collection of annbatch. One sample is one cell.
+        """Samples of an atlas of single cells: AnnData in Zarr, a collection of annbatch, or SCDL. One
+        sample is one cell.
 
         Parameters
         ----------
@@ -176,7 +177,8 @@ class Archive:
         obsm
             Arrays of obsm, whose rows are to be in every batch.
         genes
-            Names, in the order of the columns that are wanted, or a boolean for each gene; default: all.
+            Names, in the order of the columns that are wanted, or a boolean for each gene; default: all. Of SCDL
+            without features: how many there are.
         var
             The column of var that names genes, such as "gene_ids"; default: its index.
         missing

@@ -76,22 +76,31 @@ class DataSet:
         if self._genes is None:
             import numpy as np
 
-            name = self.var.index_name if self._var is None else self._var
-            if name is None or (self._var is None and name not in self.var):
-                self._genes = np.array([str(i) for i in range(self.columns)], object)
-            else:
-                self._genes = np.array([str(g) for g in self.var[name].values], object)
+            name = self.gene_column()
+            names = range(self.columns) if name is None else self.var[name].values
+            self._genes = np.array([str(g) for g in names], object)
         return self._genes
+
+    def gene_column(self) -> str | None:
+        """The column of var that names genes; None: they have numbers alone."""
+        name = self.var.index_name if self._var is None else self._var
+        return None if name is None or (self._var is None and name not in self.var) else name
 
 
 # ---- finding them ----------------------------------------------------------------------------------------------------
 
 
-def data_sets(archive: Archive, group: str, layer: str | None, var: str | None, label: str = "") -> list[DataSet]:
+def data_sets(
+    archive: Archive, group: str, layer: str | None, var: str | None, label: str = "", genes: int | None = None
+) -> list[DataSet]:
     """Those of an archive, or of a group in it: one, or all of a collection in their order."""
+    from headrace._scdl import ScdlDataSet, is_scdl
+
     path = text("group", group, "the path of a group is expected").strip("/")
     tree = Tree(archive)
     name = label or (path or "this archive")
+    if is_scdl(archive) and not path:
+        return [ScdlDataSet(tree, label or "this archive", layer, var, genes)]
     attributes = tree.attributes(path)
     if attributes.get("encoding-type") == _COLLECTION:
         found = [f"{path}/{n}" if path else n for n in _numbered(tree.children(path))]

@@ -33,6 +33,27 @@ def samples_of(batch: Batch) -> Samples:
     return batch.samples  # type: ignore[no-any-return]
 
 
+def sparse(batch: Batch, name: str) -> Any:
+    """A sparse view, of three tensors, as one."""
+    from headrace._sparse import Sparse
+
+    width = next(v["shape"][0] for v in samples_of(batch).info["views"] if v["name"] == name)
+    data, indices, indptr = (batch[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    return Sparse(name, data, indices, indptr, (len(batch), width))
+
+
+def obs(batch: Batch, name: str) -> Any:
+    """A column of obs for the cells of the batch, categories as they are called."""
+    import numpy as np
+
+    samples: Any = samples_of(batch)
+    if not hasattr(samples, "obs"):
+        from headrace._errors import UnsupportedError
+
+        raise UnsupportedError("batch.obs: these samples are no cells: archive.cells(…) makes some")
+    return samples.obs[name][np.asarray(memoryview(batch.index))]
+
+
 def starts(batch: Batch) -> dict[str, Any]:
     """By axis, where each row's box begins, in positions of the axis' dimension; of draws, their number."""
     import numpy as np
@@ -72,6 +93,13 @@ def xarray(batch: Batch) -> Any:
     known: dict[str, tuple[int, Any]] = {}
     views = {view["name"] for view in samples.info["views"]}
     for number, view in enumerate(samples.info["views"]):
+        if "form" in view and view["form"] != "dense":
+            from headrace._errors import UnsupportedError
+
+            raise UnsupportedError(
+                f"batch.xarray(): {view['name']} is {view['form']}, which xarray has no array for: take batch.numpy(), "
+                'or the cells as X="dense"'
+            )
         dims = [along]
         for dim, n in zip(view["dims"], view["shape"]):
             values = _labels(samples, number, dim, n)

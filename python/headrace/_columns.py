@@ -20,8 +20,8 @@ _ACCEPTED = (
 class Column:
     """`values` along one axis (its number), or, where `axis` is None, one for each position of all axes."""
 
-    def __init__(self, name: str, values: Any, axis: int | None, samples: Samples) -> None:
-        self.name, self.values, self.axis = name, values, axis
+    def __init__(self, name: str, values: Any, axis: int | None, samples: Samples, categories: Any = None) -> None:
+        self.name, self.values, self.axis, self.categories = name, values, axis, categories
         self._lengths = [int(a["n"]) for a in samples.info["axes"]]
 
     def at(self, ids: Any) -> Any:
@@ -40,6 +40,22 @@ class Column:
             return self.values
         one = [n if a == self.axis else 1 for a, n in enumerate(self._lengths)]
         return np.broadcast_to(self.values.reshape(one), self._lengths).reshape(-1)
+
+    def classes(self) -> tuple[Any, Any]:
+        """The different values, ascending, and the number of each sample's among them. Of categories all that there
+        are, in their order, and None behind them if any value is missing."""
+        import numpy as np
+
+        if self.categories is None:
+            return classes(self.flat())
+        from headrace._frame import spelled
+
+        missing = bool((self.values < 0).any())
+        n = len(self.categories)
+        if n + missing > 1 << 16:
+            return classes(np.array([str(c) for c in spelled(self.categories)], object)[self.flat()])
+        numbers = np.where(self.values < 0, n, self.values).astype(np.uint16)
+        return spelled(self.categories)[: n + missing], numbers
 
 
 def column(samples: Samples, what: str, given: object) -> Column:
@@ -61,6 +77,11 @@ def column(samples: Samples, what: str, given: object) -> Column:
 
 
 def _named(samples: Samples, what: str, name: str) -> Column:
+    if samples.obs_columns is not None:
+        found = samples.obs_columns[name]
+        if found.numbers is None:
+            return Column(name, found.codes, 0, samples, found.categories)
+        return Column(name, found.table(), 0, samples)
     coordinates, names = samples.coords, [a["name"] for a in samples.info["axes"]]
     axes = [a["name"] for a in samples.info["axes"] if a["kind"] == "steps"]
     if find(samples, name) is not None:

@@ -28,10 +28,15 @@ class Coordinates:
         self._time_of: dict[str, Any] = {}
 
     def __contains__(self, name: object) -> bool:
+        columns = self._samples.obs_columns
+        if columns is not None and name in columns:
+            return True
         return isinstance(name, str) and (find(self._samples, name) is not None or name.rpartition(".")[2] in PARTS)
 
     def __getitem__(self, name: str) -> Any:
         name = text("coordinates[…]", name)
+        if self._samples.obs_columns is not None and name in self._samples.obs_columns:
+            return self._samples.obs_columns[name].values
         if name not in self._known:
             self._known[name] = self._read(name)
         return self._known[name]
@@ -63,6 +68,8 @@ class Coordinates:
         if array is None:
             from headrace._errors import NotFoundError
 
+            if self._samples.obs_columns is not None:
+                self._samples.obs_columns[name]  # says what there is
             known = along_arrays(self._samples)
             raise NotFoundError(
                 f"{name}: no one-dimensional array along {axes_text(self._samples)} of that name{near(name, known)}; "

@@ -41,20 +41,51 @@ class Slot:
     """A pinned buffer for each tensor of a batch, and the copy that was begun from them last."""
 
     def __init__(self) -> None:
-        self.buffers: dict[str, torch.Tensor] = {}
+        self.buffers: dict[Any, torch.Tensor] = {}
         self.event: Any = None
 
-    def fill(self, cuda: Any, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def fill(self, cuda: Any, tensors: dict[Any, torch.Tensor]) -> dict[Any, torch.Tensor]:
         if self.event is not None:
             self.event.synchronize()
         filled = {}
         for name, x in tensors.items():
             buffer = self.buffers.get(name)
             if buffer is None or buffer.shape[1:] != x.shape[1:] or buffer.dtype != x.dtype or len(buffer) < len(x):
-                buffer = self.buffers[name] = cuda.pinned(x)
+                room = (
+                    x.new_empty(len(x) * 5 // 4) if isinstance(name, tuple) else x
+                )  # items of a sparse view: they vary
+                buffer = self.buffers[name] = cuda.pinned(room)
             filled[name] = buffer[: len(x)]  # a last batch may be short
             filled[name].copy_(x)
         return filled
+
+
+def apart(tensors: dict[Any, torch.Tensor]) -> tuple[dict[Any, torch.Tensor], dict[str, torch.Size]]:
+    """Sparse tensors as the three that they consist of, (name, 0 … 2), and their shapes."""
+    plain: dict[Any, torch.Tensor] = {}
+    shapes: dict[str, torch.Size] = {}
+    for name, x in tensors.items():
+        if x.layout == torch.sparse_csr:
+            shapes[name] = x.shape
+            three = x.crow_indices(), x.col_indices(), x.values()
+            plain.update({(name, i): part for i, part in enumerate(three)})
+        else:
+            plain[name] = x
+    return plain, shapes
+
+
+def together(plain: dict[Any, torch.Tensor], shapes: dict[str, torch.Size]) -> dict[str, torch.Tensor]:
+    """The tensors that `apart` took apart, in their order."""
+    whole: dict[str, torch.Tensor] = {}
+    for key, x in plain.items():
+        if not isinstance(key, tuple):
+            whole[key] = x
+        elif key[1] == 2:
+            name = key[0]
+            whole[name] = torch.sparse_csr_tensor(
+                plain[name, 0], plain[name, 1], x, shapes[name], check_invariants=False
+            )
+    return whole
 
 
 def ahead(loader: Any, cuda: Any) -> Any:
@@ -64,13 +95,14 @@ def ahead(loader: Any, cuda: Any) -> Any:
     for number, batch in enumerate(loader):
         state = loader.state_dict()
         slot = slots[number % 2]
-        moved, slot.event = cuda.copy(slot.fill(cuda, batch.torch()))
-        following = moved, slot.event, state
+        plain, shapes = apart(batch.torch())
+        moved, slot.event = cuda.copy(slot.fill(cuda, plain))
+        following = moved, slot.event, state, shapes
         del batch
         if waiting is not None:
             cuda.hand_over(*waiting[:2])
-            yield waiting[0], waiting[2]
+            yield together(waiting[0], waiting[3]), waiting[2]
         waiting = following
     if waiting is not None:
         cuda.hand_over(*waiting[:2])
-        yield waiting[0], waiting[2]
+        yield together(waiting[0], waiting[3]), waiting[2]

@@ -41,7 +41,9 @@ def choose(one: DataSet, genes: object, missing: str) -> Genes:
             refuse("genes", mask, "the mask leaves no gene")
         to: Any = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
         return Genes(names[mask], [to])
-    return _wanted([one], given_names(genes), missing)
+    wanted = given_names(genes)
+    unique(one, wanted)
+    return _wanted([one], wanted, missing)
 
 
 def _mask(genes: object) -> Any:
@@ -128,9 +130,15 @@ def _twice(names: Any) -> list[str]:
     return list(dict.fromkeys(g for g in names if g in seen or seen.add(g)))  # type: ignore[func-returns-value]
 
 
-def unique(one: DataSet) -> None:
-    """Names of genes are what they are matched by."""
+def unique(one: DataSet, of: list[str] | None = None) -> None:
+    """Names of genes are what they are matched by: there are some, once each (of a list, if given)."""
+    if one.gene_column() is None:
+        columns = ", ".join(one.var.columns) or "none"
+        refuse(f"genes of {one.label}", f"{one.columns} genes", "their names are not stored as such: say which column "
+               f'of var has them, as var="…"; there are {columns}')  # fmt: skip
     twice = _twice(one.genes)
+    if of is not None:
+        twice = [g for g in twice if g in set(of)]
     if twice:
         refuse(
             f"genes of {one.label}",

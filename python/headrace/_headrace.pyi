@@ -185,6 +185,8 @@ class Batch:
     @property
     def _places(self) -> Tensor | None: ...
     def xarray(self) -> Any: ...
+    def obs(self, name: str) -> Any:
+        """A column of obs for the cells of the batch."""
     def write(self, array: Any, values: Any, step: int = 0) -> None: ...
     @property
     def index(self) -> Tensor:
@@ -203,15 +205,16 @@ class Batch:
         """Chunks that were missing and filled."""
     def keys(self) -> list[str]:
         """Names of the views."""
-    def items(self) -> list[tuple[str, Tensor]]:
-        """(name, tensor) of every view."""
+    def items(self) -> list[tuple[str, Any]]:
+        """(name, `Tensor` or `Sparse`) of every view."""
     def numpy(self) -> dict[str, Any]:
         """numpy arrays over the batch's memory, without a copy."""
     def torch(self) -> dict[str, Any]:
         """torch tensors over the batch's memory, without a copy."""
     def jax(self) -> dict[str, Any]:
         """jax arrays over the batch's memory, without a copy on CPU."""
-    def __getitem__(self, name: str, /) -> Tensor: ...
+    def __getitem__(self, name: str, /) -> Any:
+        """A `Tensor`; of a sparse view a `Sparse`."""
     def __contains__(self, name: object, /) -> bool: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int:

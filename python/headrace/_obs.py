@@ -32,10 +32,14 @@ class Cells(Samples):
         one.become(self._recipe, self._frame, self.genes, self._sets)  # type: ignore[arg-type]
         return one
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        from headrace._pickle import pack
+    def _again(self) -> tuple[Any, tuple[Any, ...]]:
+        return unpack, self._recipe
 
-        return unpack, (*self._recipe, pack(self._handle))
+    def index_dtype(self, view: str) -> str:
+        """The type of a view's genes or tokens."""
+        options = self._described[1][view].options
+        tokens = options["form"] == 3 or options.get("tokens") is not None
+        return "int64" if options.get("index_dtype") == 5 or (tokens and not options.get("index_dtype")) else "int32"
 
     @property
     def obs(self) -> Frame:
@@ -44,16 +48,52 @@ class Cells(Samples):
         assert self._frame is not None
         return self._frame
 
+    def __repr__(self) -> str:
+        from headrace._report import samples_text
+
+        return samples_text(self.info, _notes(self))
+
+    def _repr_html_(self) -> str:
+        from headrace._report import samples_html
+
+        return samples_html(self.info, _notes(self))
+
+    @property
+    def obs_columns(self) -> Frame | None:
+        return self._frame
+
     @property
     def var(self) -> Frame:
         """Columns of var, of all genes of the first data set, whether X has them or not."""
         return self._sets[0].var
 
 
-def unpack(make: Any, archive: Archive, options: dict[str, Any], packed: Any) -> Samples:
+def unpack(archive: Archive, make: Any, options: dict[str, Any], packed: Any) -> Samples:
     from headrace._pickle import left_over
 
     return left_over(make(archive, options), packed)
+
+
+def _notes(samples: Cells) -> dict[str, str]:
+    """What is said of views and tables."""
+    from headrace._format import count, plural
+
+    notes = {}
+    for view in samples.info["views"]:
+        if "form" in view:
+            sets = samples._sets
+            of = f"of {sets[0].matrix.path}" if len(sets) == 1 else f"of {len(sets)} data sets"
+            stored = round(view["items_a_row"] * view["rows"])
+            extent = f"{count(view['rows'])} cells × {plural(len(samples.genes), 'gene')}"
+            notes[view["name"]] = f"{of}: {extent}, {count(stored)} values stored"
+    for table in samples.info["tables"]:
+        given = samples._described[1].get(table["name"])
+        known = getattr(given, "categories", None)
+        if known is not None:
+            some = ", ".join(map(str, known[:4])) + (", …" if len(known) > 4 else "")
+            word = "category" if len(known) == 1 else "categories"
+            notes[table["name"]] = f"{count(len(known))} {word}: {some}"
+    return notes
 
 
 class JoinedFrame(Frame):
@@ -81,7 +121,7 @@ class JoinedFrame(Frame):
         if name == self._dataset:
             return self._which(name)
         columns = [frame[name] for frame in self._frames]
-        return columns[0] if len(columns) == 1 else one_behind_the_other(name, columns, self._sets)
+        return columns[0] if len(columns) == 1 else one_behind_the_other(name, columns, [s.label for s in self._sets])
 
     def _which(self, name: str) -> FrameColumn:
         import numpy as np
@@ -103,7 +143,7 @@ class JoinedFrame(Frame):
         super()._refuse(name)
 
 
-def one_behind_the_other(name: str, columns: list[FrameColumn], sets: list[DataSet]) -> FrameColumn:
+def one_behind_the_other(name: str, columns: list[FrameColumn], labels: list[str]) -> FrameColumn:
     import numpy as np
 
     kinds = {c.kind for c in columns}
@@ -112,7 +152,7 @@ def one_behind_the_other(name: str, columns: list[FrameColumn], sets: list[DataS
     if not kinds <= {"number", "bool"} or (len(kinds) > 1):
         from headrace._arguments import refuse
 
-        words = ", ".join(f"in {one.label} {c.kind}" for one, c in zip(sets, columns))
+        words = ", ".join(f"in {label} {c.kind}" for label, c in zip(labels, columns))
         refuse("obs", name, f"the data sets differ in its kind: {words}")
     masks = [c._mask for c in columns]
     numbers = np.concatenate([c.numbers for c in columns])

@@ -89,7 +89,9 @@ def _look(one: Column, batches: Any) -> tuple[float | None, list[dict[str, Any]]
         return variance, _shares(one, values) if which not in ("dayofyear",) else []
     if kind in "Mm":
         return _ratio(values.astype(np.int64).astype(float)), []
-    if (kind in "iu" and int(values.max()) - int(values.min()) >= _BINS) or kind == "f":
+    if one.categories is None and kind in "iu" and int(values.max()) - int(values.min()) >= _BINS:
+        return _ratio(values.astype(float)), []
+    if kind == "f":
         return _ratio(values.astype(float)), []
     bins = _shares(one, values)
     total = sum(b["independent_sd"] ** 2 for b in bins)
@@ -105,6 +107,8 @@ def _shares(one: Column, values: Any) -> list[dict[str, Any]]:
     for i, value in enumerate(different):
         share = (codes.reshape(values.shape) == i).mean(1)
         p = float(share.mean())
+        if one.categories is not None:
+            value = one.categories[value] if value >= 0 else "missing"
         name = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
         alone = (p * (1 - p) / values.shape[1]) ** 0.5
         out.append({"column": one.name, "bin": name, "mean": p, "sd": float(share.std()), "independent_sd": alone})

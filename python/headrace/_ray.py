@@ -16,7 +16,7 @@ from ray.data.block import BlockAccessor, BlockMetadata
 from ray.data.datasource import ReadTask
 
 from headrace._arguments import integer, refuse
-from headrace._pickle import id_at, pack, unpack
+from headrace._pickle import id_at, pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ class HeadraceDatasource(Datasource):
         borders = _borders(samples, max(1, parallelism))
         tasks = []
         for start, stop in pairwise(borders):
-            share = Share(origin, samples._described, pack(samples._handle, start, stop), self._n, self._options)
+            share = Share(origin, samples._again(), pack(samples._handle, start, stop), self._n, self._options)
             rows = stop - start
             metadata = BlockMetadata(
                 num_rows=rows, size_bytes=rows * self._row_bytes(), exec_stats=None, input_files=None
@@ -90,18 +90,33 @@ class Share:
         _use_what_the_task_has()
         again, arguments = self.origin
         archive: Archive = again(*arguments)
-        along, views = self.described
-        samples = unpack(archive, along, views, self.packed)
+        make, described = self.described
+        samples: Samples = make(archive, *described, self.packed)
         with samples.batches(self.n, rank=0, world=1, **self.options) as loader:
             for batch in loader:
                 yield _block(batch, self.options)
 
 
 def _block(batch: Any, options: dict[str, Any]) -> Any:
-    columns = {INDEX: batch.index.numpy(), **batch.numpy()}
+    columns = {INDEX: batch.index.numpy()}
+    for name, values in batch.numpy().items():
+        columns.update(_rows(name, values) if isinstance(values, dict) else {name: values})
     if options.get("on_error") == "mask":
         columns["valid"] = batch.valid.numpy()
     return BlockAccessor.batch_to_block(columns)
+
+
+def _rows(name: str, three: dict[str, Any]) -> dict[str, Any]:
+    """Of a sparse view two columns of arrays: the values of each row, and their places."""
+    import numpy as np
+
+    borders = three["indptr"][1:-1]
+    columns = {}
+    for part in ("data", "indices"):
+        column: Any = np.empty(len(borders) + 1, object)
+        column[:] = np.split(three[part], borders)
+        columns[f"{name}.{part}"] = column
+    return columns
 
 
 def _use_what_the_task_has() -> None:
@@ -144,6 +159,9 @@ def _position(samples: Samples, sample: int) -> int:
 def _cells(samples: Samples) -> int:
     """Ids from one chunk border of the anchor to the next along the first sample axis."""
     views = samples.info["views"]
+    rows = next((view["row_chunk"] for view in views if "row_chunk" in view), None)
+    if rows is not None:
+        return int(rows)
     anchor = samples.archive[max(views, key=lambda view: int(view["bytes"]))["arrays"][0]]
     first, *inner = samples.info["axes"]
     steps = 1

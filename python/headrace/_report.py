@@ -180,17 +180,20 @@ def _grid(node: dict[str, Any], width: int = 220) -> str:
 # ---- samples -----------------------------------------------------------------------------------------------------
 
 
-def _view_rows(info: dict[str, Any]) -> list[tuple[str, ...]]:
-    return [
-        (
-            v["name"],
-            shape(v["dims"], v["shape"]),
-            v["dtype"],
-            size(v["bytes"]),
-            "of " + ", ".join(v["arrays"][:6]) + (", …" if len(v["arrays"]) > 6 else ""),
-        )
-        for v in info["views"]
-    ]
+def _view_rows(info: dict[str, Any], notes: dict[str, str] | None = None) -> list[tuple[str, ...]]:
+    """Views, then tables. `notes`: what is said of them instead of their arrays."""
+    notes = notes or {}
+    rows: list[tuple[str, ...]] = []
+    for v in info["views"]:
+        arrays = "of " + ", ".join(v["arrays"][:6]) + (", …" if len(v["arrays"]) > 6 else "")
+        dtype = f"{v['form']} {v['dtype']}" if "form" in v else v["dtype"]
+        about = "~" if v.get("form") == "csr" else ""
+        note = notes.get(v["name"], arrays)
+        rows.append((v["name"], shape(v["dims"], v["shape"]), dtype, about + size(v["bytes"]), note))
+    for t in info.get("tables", ()):
+        items = shape(["item"], [t["items"]]) if t["items"] > 1 else ""
+        rows.append((t["name"], items, t["dtype"], "", notes.get(t["name"], "a table")))
+    return rows
 
 
 def _ids(info: dict[str, Any]) -> str:
@@ -224,19 +227,19 @@ def _axis_lines(info: dict[str, Any]) -> list[str]:
     return ["  " + line for line in table([_axis_row(a) for a in info["axes"]]).splitlines()]
 
 
-def _view_lines(info: dict[str, Any]) -> list[str]:
-    return ["  " + line for line in table(_view_rows(info)).splitlines()]
+def _view_lines(info: dict[str, Any], notes: dict[str, str] | None = None) -> list[str]:
+    return ["  " + line.rstrip() for line in table(_view_rows(info, notes)).splitlines()]
 
 
-def samples_text(info: dict[str, Any]) -> str:
-    return "\n".join([f"<Samples: {_ids(info)}>", *_axis_lines(info), *_view_lines(info)])
+def samples_text(info: dict[str, Any], notes: dict[str, str] | None = None) -> str:
+    return "\n".join([f"<Samples: {_ids(info)}>", *_axis_lines(info), *_view_lines(info, notes)])
 
 
-def samples_html(info: dict[str, Any]) -> str:
+def samples_html(info: dict[str, Any], notes: dict[str, str] | None = None) -> str:
     number, _, rest = _ids(info).partition(" ")
     head = f"<b>{number} samples</b> <span class=d>{escape(rest)}</span>"
     axes = html_table([_axis_row(a) for a in info["axes"]], ("axis", "")) if _axis_lines(info) else ""
-    return html(head + axes + html_table(_view_rows(info), ("view", "one sample", "type", "bytes", "arrays")))
+    return html(head + axes + html_table(_view_rows(info, notes), ("view", "one sample", "type", "bytes", "arrays")))
 
 
 # ---- loaders -----------------------------------------------------------------------------------------------------

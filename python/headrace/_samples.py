@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from headrace._archive import Archive
     from headrace._coords import Coordinates
+    from headrace._frame import Frame
     from headrace._loader import Loader
     from headrace._moments import Moments
     from headrace._splits import Splits
@@ -170,13 +171,25 @@ class Samples:
         self._info: dict[str, Any] | None = None
         self._coords: Coordinates | None = None
 
+    @property
+    def obs_columns(self) -> Frame | None:
+        """Columns of obs, of samples that are cells: names for conditions, groups, weights and strata."""
+        return None
+
     def _derived(self, handle: Any) -> Samples:
         return Samples(handle, self.archive, self._described)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        from headrace._pickle import pack, unpack
+    def _again(self) -> tuple[Any, tuple[Any, ...]]:
+        """What makes them anew of the archive, these arguments, and packed ids."""
+        from headrace._pickle import unpack
 
-        return unpack, (self.archive, *self._described, pack(self._handle))
+        return unpack, self._described
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from headrace._pickle import pack
+
+        make, arguments = self._again()
+        return make, (self.archive, *arguments, pack(self._handle))
 
     @property
     def info(self) -> dict[str, Any]:
@@ -259,8 +272,9 @@ class Samples:
         condition
             A boolean array with a value for each position of the sample axis (of several axes: of their shape, or one
             that broadcasts to it); sample ids, in any order; or a function that gets the coordinates and gives such a
-            boolean array: ``where(lambda c: c["time.month"] == 6)``. Or a dict of conditions by name, for names that
-            are no identifiers.
+            boolean array: ``where(lambda c: c["time.month"] == 6)``. Or a text over columns of obs, or over arrays
+            along the sample axis: ``where("cell_type == 'B cell' and n_genes > 200")`` (docs/cells.md). Or a dict of
+            conditions by name, for names that are no identifiers.
         named
             Conditions by name, all of which must hold: a sample axis itself, as in `sel`; any other one-dimensional
             array along one; a part of its dates (year, month, day, hour, minute, second, dayofyear, dayofweek, quarter,

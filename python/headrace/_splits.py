@@ -226,6 +226,9 @@ def group_numbers(samples: Samples, by: object, axis: str) -> tuple[Any, str | N
     import numpy as np
 
     dim = axis
+    if isinstance(by, str) and samples.obs_columns is not None:
+        column = samples.obs_columns[by]
+        return _codes(column.codes if column.numbers is None else column.table()), axis
     if isinstance(by, str):
         values = samples.coords[by]
         dim = find_axis(samples, by) or find_axis(samples, by.rpartition(".")[0]) or axis

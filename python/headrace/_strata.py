@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import refuse
-from headrace._columns import Column, classes, column
+from headrace._columns import Column, column
 
 if TYPE_CHECKING:
     from headrace._samples import Samples
@@ -25,7 +25,7 @@ def strata_of(samples: Samples, given: object) -> tuple[Any, int, list[Column]]:
     count = 1
     for part in parts:
         found = column(samples, "stratify", part)
-        different, each = classes(found.flat())
+        different, each = found.classes()
         if len(different) > _MOST:
             refuse(
                 f"stratify: {found.name}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._arguments import refuse, refuse_type, text
+from headrace._arguments import integer, refuse, refuse_type, text
 from headrace._atlas import DataSet, data_sets
 from headrace._forms import Form
 from headrace._genes import Genes, choose, join, unique
@@ -21,13 +21,19 @@ if TYPE_CHECKING:
 def cells_of(archive: Archive, options: dict[str, Any]) -> Cells:
     """`Archive.cells`, its arguments as a dict."""
     o = dict(options)
-    sets = data_sets(archive, o.pop("group"), _layer(o["layer"]), _optional_text("var", o["var"]))
+    number = o["genes"] if isinstance(o["genes"], int) and not isinstance(o["genes"], bool) else None
+    if number is not None:  # how many, where the archive does not say
+        integer("genes", number, 1)
+        o["genes"] = None
+    sets = data_sets(archive, o.pop("group"), _layer(o["layer"]), _optional_text("var", o["var"]), genes=number)
+    if number is not None and sets[0].columns != number:
+        refuse("genes", number, f"there are {sets[0].columns}")
     if len(sets) == 1:
         genes = choose(sets[0], o["genes"], o["missing"])
     else:
         genes = _joined(sets, "outer" if o["genes"] is None else o["genes"], o["missing"])
     paths = [one.path for one in sets]
-    return _describe(archive, sets, paths, genes, o, (cells_of, archive, options), JoinedFrame(sets))
+    return _describe(archive, sets, paths, genes, o, (cells_of, options), JoinedFrame(sets))
 
 
 def cells(
@@ -106,7 +112,7 @@ def _cells_of_many(whole: Archive, options: dict[str, Any]) -> Cells:
     genes = _joined(sets, o.pop("join"), o["missing"])
     dataset = _optional_text("dataset", o.pop("dataset"))
     frame = JoinedFrame(sets, dataset, list(members), of)
-    return _describe(whole, sets, paths, genes, o, (_cells_of_many, whole, options), frame, dataset)
+    return _describe(whole, sets, paths, genes, o, (_cells_of_many, options), frame, dataset)
 
 
 def _joined(sets: list[DataSet], how: object, missing: str) -> Genes:

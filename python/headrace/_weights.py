@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import mapping, near, real, refuse
-from headrace._columns import classes, column
+from headrace._columns import column
 
 if TYPE_CHECKING:
     from headrace._samples import Samples
@@ -26,7 +26,7 @@ def weights_of(samples: Samples, given: object) -> tuple[Any, Any, Any]:
     if given == "balanced" if isinstance(given, str) else False:
         refuse("weights", given, 'name what is to be balanced: weights={"label": "balanced"}')
     found = column(samples, "weights", given)
-    values = found.flat()
+    values = found.flat() if found.categories is None else np.array(found.categories)
     if values.dtype.kind not in "biuf":
         hint = f': {{"{given}": …}} gives its values weights' if isinstance(given, str) else ""
         from headrace._errors import InvalidTypeError
@@ -41,7 +41,7 @@ def _by_class(samples: Samples, given: dict[Any, Any]) -> tuple[Any, Any, Any]:
     if len(given) != 1:
         refuse("weights", given, "a dict with one column is expected; of several columns make one, as an array")
     ((name, wanted),) = mapping("weights", given, _ACCEPTED).items()
-    different, codes = classes(column(samples, "weights", name).flat())
+    different, codes = column(samples, "weights", name).classes()
     if len(different) > 1 << 16:
         refuse("weights", name, f"it has {len(different)} different values; give weights as an array")
     codes = np.ascontiguousarray(codes, np.uint16)

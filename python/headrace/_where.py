@@ -11,9 +11,13 @@ from headrace._dates import PARTS, SEASONS, known_range
 
 if TYPE_CHECKING:
     from headrace._coords import Coordinates
+    from headrace._frame import FrameColumn
     from headrace._samples import Samples
 
-_ACCEPTED = "a boolean array, sample ids, a dict of conditions, or a function of the coordinates is expected"
+_ACCEPTED = (
+    "a boolean array, sample ids, a condition as text, a dict of conditions, or a function of the coordinates is "
+    "expected"
+)
 
 
 def where(samples: Samples, condition: object, named: dict[str, Any]) -> Any:
@@ -23,7 +27,9 @@ def where(samples: Samples, condition: object, named: dict[str, Any]) -> Any:
         refuse("where", None, _ACCEPTED + ", or conditions by name")
     coordinates = samples.coords
     conditions = dict(named)
-    if isinstance(condition, dict):
+    if isinstance(condition, str):
+        handle = handle.where(_expression(samples, condition))
+    elif isinstance(condition, dict):
         conditions = {**mapping("where", condition, _ACCEPTED), **conditions}
     elif callable(condition):
         seen = coordinates if len(samples.info["axes"]) == 1 else Grid(coordinates)
@@ -33,6 +39,36 @@ def where(samples: Samples, condition: object, named: dict[str, Any]) -> Any:
     for name, value in conditions.items():
         handle = _named(samples, handle, coordinates, name, value)
     return handle
+
+
+def _expression(samples: Samples, condition: str) -> Any:
+    """The mask of a condition as text."""
+    import numpy as np
+
+    from headrace._expression import evaluate
+
+    axes = [axis["name"] for axis in samples.info["axes"]]
+    if len(axes) > 1:
+        refuse("where", condition, f"a condition as text is for samples with one axis; these have {', '.join(axes)}: "
+               "give a function of the coordinates")  # fmt: skip
+    return np.ascontiguousarray(evaluate(condition, lambda name: column_of(samples, name)))
+
+
+def column_of(samples: Samples, name: str) -> FrameColumn:
+    """What a name in a condition means: a column of obs, or a coordinate."""
+    from headrace._frame import FrameColumn
+
+    if samples.obs_columns is not None:
+        return samples.obs_columns[name]
+    coordinates = samples.coords
+    if name in PARTS and find(samples, name) is None:
+        name = f"{_time_axis(coordinates, [a['name'] for a in samples.info['axes']])}.{name}"
+    values = coordinates[name]
+    if values.dtype.kind in "biuf":
+        return FrameColumn(name, numbers=values)
+    if values.dtype.kind not in "OUS":
+        refuse("where", name, f"it is of type {values.dtype}: conditions on it are given by name, as where({name}=…)")
+    return FrameColumn(name, texts=values.astype(str).astype(object))
 
 
 def _array(samples: Samples, condition: object) -> Any:
@@ -95,6 +131,8 @@ def _named(samples: Samples, handle: Any, coordinates: Coordinates, name: str, v
     from headrace._text import to_json
 
     axes = [axis["name"] for axis in samples.info["axes"] if axis["kind"] == "steps"]
+    if samples.obs_columns is not None and name in samples.obs_columns:
+        return handle.where(_column_mask(samples.obs_columns[name], name, value))
     if name in axes:
         return handle.keep_labels(to_json(value, f"where: {name}"), name)
     if find(samples, name) is not None:
@@ -107,6 +145,8 @@ def _named(samples: Samples, handle: Any, coordinates: Coordinates, name: str, v
         refuse(
             f"where: {name}", value, "its samples have no label of their own: choose them by number (isel) or a mask"
         )
+    if samples.obs_columns is not None:
+        samples.obs_columns[name]  # says what there is
     hint = near(name, [*axes, *along_arrays(samples), *PARTS])
     refuse(
         f"where: {name}",
@@ -128,6 +168,38 @@ def _listed(value: object) -> list[Any] | None:
     if isinstance(value, (list, tuple, set, frozenset, range)):
         return list(value)
     return list(value) if getattr(value, "ndim", 0) == 1 else None  # type: ignore[call-overload]
+
+
+def _column_mask(column: FrameColumn, name: str, value: object) -> Any:
+    """Of a column of obs: a value, a list of values, or a slice."""
+    import numpy as np
+
+    from headrace._expression import category_number
+
+    if column.numbers is not None:
+        return np.ascontiguousarray(_values_mask(column.numbers, name, value) & ~column.missing)
+    if isinstance(value, slice):
+        return np.ascontiguousarray(_between(_sortable(column), name, _codes(column, value)))
+    listed = _listed(value)
+    holds: Any = np.zeros(len(column.categories) + 1, bool)  # the last is for what is missing
+    for wanted in [value] if listed is None else listed:
+        holds[category_number(column, wanted.item() if hasattr(wanted, "item") else wanted)] = True
+    return holds[column.codes]
+
+
+def _sortable(column: FrameColumn) -> Any:
+    if not column.ordered:
+        refuse(f"where: {column.name}", column.kind, "a slice is of numbers, or of categories that have an order")
+    return column.codes
+
+
+def _codes(column: FrameColumn, ends: slice) -> slice:
+    """Of ordered categories, from one to another: as their numbers."""
+    from headrace._expression import category_number
+
+    start = 0 if ends.start is None else category_number(column, ends.start)
+    stop = None if ends.stop is None else category_number(column, ends.stop)
+    return slice(start, stop, ends.step)
 
 
 def _part_mask(coordinates: Coordinates, stem: str, which: str, value: object) -> Any:

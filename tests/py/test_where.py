@@ -81,7 +81,7 @@ def test_a_mask_of_another_length_or_type_is_refused(stations: hr.Samples) -> No
     with pytest.raises(hr.InvalidTypeError, match="booleans"):
         stations.where(lambda c: c["quality"])
     for wrong in (
-        "month == 6",
+        "month = 6",
         3.5,
         np.ones((20, 20), bool),
         [[1, 2], [3]],
