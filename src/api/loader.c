@@ -30,6 +30,7 @@
 #define FETCHES_LEAST 16
 #define FLIGHT_BYTES  (64u << 20)
 #define INDEX_BYTES   (64u << 20)
+#define ROWS_LARGER   (64u << 20)
 #define TABLES_SHARE  16 /* of the budget, at most, for indexes and for joined reads */
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -115,6 +116,16 @@ static uint64_t offsets_bytes(const struct wiring *w, uint64_t part)
     return bytes;
 }
 
+/* Where it is not known how many items a run of rows has it may have far more than the mean. */
+static uint64_t rows_larger(const struct wiring *w)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < w->samples->n_arrays; i++)
+        if (w->arrays[i]->sparse && !w->arrays[i]->sparse->known)
+            bytes = ROWS_LARGER;
+    return bytes;
+}
+
 static void offsets_allow(const struct wiring *w, uint64_t part)
 {
     for (int i = 0; i < w->samples->n_views; i++) {
@@ -144,6 +155,7 @@ void loader_engine_config(const struct wiring *w, const struct hr_loader_options
     uint64_t joined = sharded && !remote ? workers * g->join_bytes : 0;
     g->tables += joined;
     g->spare = joined + c->index_bytes - index_least + offsets_bytes(w, part);
+    g->larger = rows_larger(w);
     g->fetches = fetches_of(w);
     g->job_bytes = JOB_BYTES;
     g->job_chunks = JOB_CHUNKS;

@@ -128,6 +128,9 @@ static int check_name(const struct core *c, const char *name, struct hr_error *e
     for (size_t i = 0; i < c->n_views; i++)
         if (!strcmp(c->views[i]->name, name))
             return error_set(e, HR_EINVAL, "there are two views named %s", name);
+    for (size_t i = 0; i < c->n_tables; i++)
+        if (!strcmp(c->tables[i].name, name))
+            return error_set(e, HR_EINVAL, "there is a table named %s already", name);
     return 0;
 }
 
@@ -149,7 +152,7 @@ static int spec_new(struct core *c, const char *name, int n, const char *stack,
 static int add_view(struct core *c, const char *name, const char *const *arrays, int n,
                     const char *stack, bool constant, struct hr_error *e)
 {
-    struct view_spec *v;
+    struct view_spec *v = NULL;
     TRY(check_name(c, name, e));
     if (n < 1)
         return error_set(e, HR_EINVAL, "view %s names no array", name);
@@ -177,7 +180,7 @@ static int add_view(struct core *c, const char *name, const char *const *arrays,
 int core_view_add(struct core *c, const char *name, const struct array *x, struct cells_spec *cells,
                   struct hr_error *e)
 {
-    struct view_spec *v;
+    struct view_spec *v = NULL;
     TRY(check_name(c, name, e));
     TRY(spec_new(c, name, 1, NULL, &v, e));
     v->arrays[0] = x;

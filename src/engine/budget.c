@@ -280,8 +280,9 @@ static void wishes(struct divide *d)
     d->ahead = c->ahead ? ahead : most(least(least(ahead, MOST_AHEAD), room), 1);
     d->work = times(2 * (uint64_t)c->workers + (c->remote ? c->fetches : 0), d->f->ticket);
     d->work = least(d->work, c->budget / 4);
-    uint64_t joined = c->remote ? plus(c->join_bytes, d->f->ticket) : 0;
-    d->lane = most(d->f->ticket, least(most(joined, times(2, d->f->ticket)), c->budget / 16));
+    uint64_t wide = c->remote ? plus(c->join_bytes, d->f->ticket) : 0;
+    wide = most(most(wide, times(2, d->f->ticket)), c->larger);
+    d->lane = most(d->f->ticket, least(wide, c->budget / 16));
 }
 
 static int refuse(const struct divide *d, const struct division *least_try, struct hr_error *e)

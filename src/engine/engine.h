@@ -23,6 +23,7 @@ struct engine_config {
     uint64_t budget;     /* bytes */
     uint64_t tables;     /* bytes of plan, indexes and transport buffers, accounted first */
     uint64_t spare;      /* of them, what could be done without: not part of `minimum` */
+    uint64_t larger;     /* what a chunk may turn out to take, where the planner does not know it */
     uint32_t workers;    /* decode jobs at once */
     uint32_t fetches;    /* reads in flight at once (remote), a run of neighbours being one read */
     bool remote;         /* FETCH, then DECODE; local: DECODE reads too */

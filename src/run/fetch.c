@@ -51,10 +51,14 @@ static void unlock(struct driver *d)
 
 /* ---- the end of a fetch ---------------------------------------------------------------------- */
 
+/* Of several places of a chunk one may be what is wrong, and the others given up for it. */
 static void fail_place(struct job *j, const struct place *p, const struct hr_error *e)
 {
-    j->states[p->index].fetched = FETCHED_FAILED;
-    j->states[p->index].data = e;
+    struct chunk_state *s = &j->states[p->index];
+    if (s->fetched == FETCHED_FAILED && s->data && e->code == HR_ECANCELED)
+        return;
+    s->fetched = FETCHED_FAILED;
+    s->data = e;
 }
 
 /* Indexes differ in what went wrong: each chunk is told of its own. Under index.mutex. */

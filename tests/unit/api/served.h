@@ -68,6 +68,13 @@ static inline bool served_reply(int fd, const char *request)
                                            : size - first;
         first = *range == '-' ? (n < size ? size - n : 0) : first;
         n = first + n > size ? size - first : n;
+        if (n <= 0) {
+            free(data);
+            snprintf(head, sizeof head,
+                     "HTTP/1.1 416 No\r\nContent-Length: 0\r\nContent-Range: bytes */%ld\r\n\r\n",
+                     size);
+            return served_send(fd, head, strlen(head));
+        }
         snprintf(head, sizeof head,
                  "HTTP/1.1 206 Partial\r\nContent-Length: %ld\r\nContent-Range: bytes "
                  "%ld-%ld/%ld\r\n\r\n",
