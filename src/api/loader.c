@@ -30,7 +30,7 @@
 #define FETCHES_LEAST 16
 #define FLIGHT_BYTES  (64u << 20)
 #define INDEX_BYTES   (64u << 20)
-#define ROWS_LARGER   (64u << 20)
+#define ROWS_LARGER   ((uint64_t)1 << 30)
 #define TABLES_SHARE  16 /* of the budget, at most, for indexes and for joined reads */
 
 /* ---- building -------------------------------------------------------------------------------- */

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import http.server
+import json
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -350,3 +353,107 @@ def test_a_state_of_another_view_is_refused(tmp_path: Path) -> None:
         other.load_state_dict(state)
     with samples_of(w).batches(2, seed=1) as same:
         same.load_state_dict(state)
+
+
+ATLAS = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+import headrace as hr
+from headrace._cells import CellsView
+from headrace._samples import build
+
+path, rows, real, each = Path(sys.argv[1]), 100_000_000, 1_000_000, 3000
+items = real * each  # beyond 2^31; the last million rows have them all
+def array(name, n, dtype):
+    (path / name / "c").mkdir(parents=True)
+    grid = {"name": "regular", "configuration": {"chunk_shape": [n]}}
+    codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    (path / name / "zarr.json").write_text(json.dumps({
+        "zarr_format": 3, "node_type": "array", "shape": [n], "data_type": dtype, "chunk_grid": grid,
+        "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "codecs": codecs,
+    }))
+    f = open(path / name / "c/0", "wb")
+    f.truncate(n * np.dtype(dtype).itemsize)
+    return f
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+(path / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+with array("indptr", rows + 1, "uint64") as f:
+    f.seek((rows - real) * 8)
+    f.write((np.arange(real + 1, dtype="u8") * each).tobytes())
+far = rows - 200_000  # a row that begins beyond item 2^31
+at = (far - (rows - real)) * each
+assert at > 2**31
+for name, dtype in (("indices", "int32"), ("data", "float32")):
+    with array(name, items, dtype) as f:
+        f.seek(at * 4)
+        f.write(np.arange(each, dtype=dtype).tobytes())
+before, began = resident(), time.process_time()
+options = {"form": 0, "columns": 60000, "row_chunk": 100, "read_offsets": 0}
+view = CellsView([("indptr", "indices", "data", 60000, 0)], [None], options)
+samples = build(hr.open(str(path)), "obs", {"X": view})
+with samples.batches(512, shuffle=True, memory=128 << 20) as loader:
+    loader.next()
+    first = time.process_time() - began
+    for _ in range(50):
+        loader.next()
+    grown = resident() - before
+with samples.isel(obs=slice(far - 3, far + 4)).batches(7, memory=128 << 20) as loader:
+    batch = loader.next()
+    start, stop = np.asarray(batch["X.indptr"])[3:5]
+    good = np.array_equal(np.asarray(batch["X.indices"])[start:stop], np.arange(each))
+    good &= np.array_equal(np.asarray(batch["X.data"])[start:stop], np.arange(each))
+print(json.dumps({"cpu": first, "grown": grown, "good": bool(good)}))
+"""
+
+
+@pytest.mark.alone
+def test_an_atlas_of_a_hundred_million_cells_opens_at_once_in_little_memory(tmp_path: Path) -> None:
+    out = subprocess.run([sys.executable, "-c", ATLAS, str(tmp_path)], capture_output=True, text=True, check=True)
+    got = json.loads(out.stdout)
+    assert got["good"]
+    assert got["cpu"] < 2
+    assert got["grown"] < (128 + 64) << 20
+
+
+MEMORY = """
+import sys
+import headrace as hr
+from headrace._cells import CellsView
+from headrace._samples import build
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+options = {"form": 0, "columns": 5000, "row_chunk": 0, "read_offsets": int(sys.argv[2])}
+view = CellsView([("X/indptr", "X/indices", "X/data", 5000, 0)], [None], options)
+samples = build(hr.open(sys.argv[1]), "obs", {"X": view})
+before = resident()
+most = rows = 0
+with samples.batches(256, shuffle="global", memory=48 << 20, remainder="short") as loader:
+    for batch in loader:
+        rows += len(batch.index)
+        most = max(most, resident())
+print(rows, most - before)
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("offsets", [0, -1])
+def test_memory_stays_within_the_budget(tmp_path: Path, offsets: int) -> None:
+    g = np.random.default_rng(3)
+    n = np.where(g.random(40_000) < 0.02, 3000, 200)
+    indptr = np.concatenate([[0], np.cumsum(n)])
+    indices = np.concatenate([np.arange(k) for k in n]).astype("i4")
+    root = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
+    for name, x in (("indptr", indptr), ("indices", indices), ("data", g.integers(1, 99, len(indices)).astype("f4"))):
+        store(root, f"X/{name}", x, min(len(x), 65536), 0, "zstd")
+    out = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(tmp_path / "a.zarr"), str(offsets)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows, grown = map(int, out.stdout.split())
+    assert rows == 40_000
+    assert grown < (48 + 64) << 20
