@@ -11,9 +11,9 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 /* One file each. argv[0] is the command's name. */
 int command_bench(int argc, char **argv);
 int command_cat(int argc, char **argv);
-int command_demo(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_plan(int argc, char **argv);
+int command_python(int argc, char **argv); /* of any name that Python knows */
 
 /* "headrace: <text>": EXIT_FAILED. */
 int cli_fail(const struct hr_error *e);

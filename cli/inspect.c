@@ -2,6 +2,7 @@
  *
  * The report of the library (hr_archive_json) comes sorted by path, so the tree is built by looking at the last child only.
  * Columns are as wide as their widest entry, up to a limit: a single long name must not push everything off the screen. */
+#include "atlas.h"
 #include "cli.h"
 #include "json.h"
 #include "options.h"
@@ -285,6 +286,9 @@ static void print_tree(const struct value *archive)
             total += value_number(v, "bytes", 0);
         }
     print_headline(archive, arrays, total);
+    const char *atlas = atlas_line(archive, t.ascii);
+    if (atlas)
+        puts(atlas);
     if (is_array(&root)) {
         root.name = ".";
         add_row(&t, &root, "", "");

@@ -21,7 +21,10 @@ static const struct command commands[] = {
     {"cat", command_cat, "the values of an array as raw bytes"},
     {"plan", command_plan, "what an epoch will read, hold and shuffle, before a chunk is fetched"},
     {"bench", command_bench, "how fast batches come"},
-    {"demo", command_demo, "streams real data, is killed and resumes, leaves a page with pictures"},
+    {"verify", command_python, "reads all of an archive and says what is broken in it"},
+    {"cells", command_python, "atlases of single cells: cut into chunks, inspected, timed"},
+    {"demo", command_python,
+     "streams real data, is killed and resumes, leaves a page with pictures"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

@@ -6,6 +6,7 @@ from html import escape
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from headrace._atlas_line import atlas_line
 from headrace._errors import ForkError
 from headrace._format import count, duration, html, html_table, plural, shape, size, table
 
@@ -105,7 +106,8 @@ _INCOMPLETE = (
 def archive_text(info: dict[str, Any]) -> str:
     lines = tree_lines(info["nodes"])
     more = len(lines) - _MOST_NODES
-    lines = [f"<Archive {info['url']}: {_headline(info)}>", *lines[:_MOST_NODES]]
+    head = [f"<Archive {info['url']}: {_headline(info)}>", *filter(None, [atlas_line(info)])]
+    lines = [*head, *lines[:_MOST_NODES]]
     if more > 0:
         lines.append(f"… and {more} more")
     return "\n".join(lines if info["complete"] else [*lines, _INCOMPLETE])
@@ -126,6 +128,8 @@ def _attributes(attributes: dict[str, Any] | None) -> str:
 
 def archive_html(info: dict[str, Any]) -> str:
     parts = [f"<b>{escape(info['url'])}</b> <span class=d>{escape(_headline(info))}</span>"]
+    if line := atlas_line(info):
+        parts.append(f"<div>{escape(line)}</div>")
     for node in info["nodes"][:_MOST_NODES]:
         indent = f"margin-left:{1.2 * node['path'].count('/')}em"
         name = escape(node["path"].rpartition("/")[2] or "/")

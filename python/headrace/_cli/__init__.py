@@ -7,22 +7,42 @@ from __future__ import annotations
 
 import sys
 
-USAGE = "headrace: this is where the headrace program goes on in Python: headrace demo --help"
+USAGE = "headrace: this is where the headrace program goes on in Python: headrace demo, headrace cells, headrace verify"
+CELLS = ("numpy", "rich", "anndata", "h5py", "pyarrow", "zarr")
+NEEDED = {
+    "demo": ("demo", ("numpy", "zarr", "h5py", "rich", "iris_sample_data")),
+    "cells": ("cells", CELLS),
+    "verify": ("cells", ("numpy", "rich")),
+}  # by command: the extra that brings them, and the modules
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command; the exit status: 0 success, 1 failure, 2 wrong usage."""
     words = sys.argv[1:] if argv is None else argv
-    if words[:1] != ["demo"]:
+    if not words or words[0] not in NEEDED:
         print(USAGE, file=sys.stderr)
         return 2
-    missing = _missing("numpy", "zarr", "h5py", "rich", "iris_sample_data")
-    if missing and not {"-h", "--help"} & set(words):
-        print(f"headrace: demo needs {', '.join(missing)}: pip install 'headrace[demo]'", file=sys.stderr)
+    command = words[0]
+    extra, modules = NEEDED[command]
+    missing = _missing(*modules)
+    if missing and ("rich" in missing or not {"-h", "--help"} & set(words)):
+        print(f"headrace: {command} needs {', '.join(missing)}: pip install 'headrace[{extra}]'", file=sys.stderr)
         return 1
-    from headrace._cli.demo import demo
+    return _run(command, words[1:])
 
-    return demo(words[1:])
+
+def _run(command: str, words: list[str]) -> int:
+    if command == "demo":
+        from headrace._cli.demo import demo
+
+        return demo(words)
+    if command == "cells":
+        from headrace._cli.cells import cells
+
+        return cells(words)
+    from headrace._cli.verify import verify
+
+    return verify(words)
 
 
 def _missing(*modules: str) -> list[str]:

@@ -1,4 +1,4 @@
-/* headrace demo: hands over to Python, where the pictures and progress bars are made.
+/* The commands that are made in Python, where the tables, pictures and progress bars are: this program becomes Python.
  *
  * The interpreter beside this program is the one the package was installed with; python3 on the PATH is the next guess.
  * Each is asked whether it knows the package before the process becomes it, so that what is missing can be named. */
@@ -52,16 +52,17 @@ static const char *find_python(char *path, size_t size)
     return has_package("python3") ? "python3" : NULL;
 }
 
-int command_demo(int argc, char **argv)
+int command_python(int argc, char **argv)
 {
     char path[PATH_MAX];
     const char *python = find_python(path, sizeof path);
     char **args = calloc((size_t)argc + 4, sizeof *args);
     if (!python || !args) {
-        fputs("headrace: demo runs in Python, and neither the python3 beside this program nor the "
-              "one on the PATH has "
-              "the package: pip install 'headrace[demo]'\n",
-              stderr);
+        fprintf(
+            stderr,
+            "headrace: %s runs in Python, and neither the python3 beside this program nor the one "
+            "on the PATH has the package: pip install 'headrace[%s]'\n",
+            argv[0], strcmp(argv[0], "demo") != 0 ? "cells" : "demo");
         free(args);
         return EXIT_FAILED;
     }

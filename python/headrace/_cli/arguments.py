@@ -1,0 +1,57 @@
+"""Command lines of the tools that are made in Python."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+import headrace as hr
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Refused(Exception):
+    """What is not to be done; the text is for the user."""
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Runs it; what goes wrong is one line on standard error, and status 1."""
+    try:
+        return command()
+    except KeyboardInterrupt:
+        print("headrace: interrupted", file=sys.stderr)
+        return 1
+    except (Refused, ValueError, KeyError, OSError, RuntimeError, hr.Error) as error:
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"headrace: {text}", markup=False)
+        return 1
+
+
+def parser(name: str, words: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=f"headrace {name}", description=words, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def to_bytes(text: str) -> int:
+    """ "256MiB", "1GB", "4096"."""
+    units = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+    word = text.strip().lower().removesuffix("b")
+    digits = word.rstrip("kmgti ")
+    try:
+        n = int(float(digits) * units[word[len(digits) :].strip()])
+    except (KeyError, ValueError, OverflowError):
+        n = 0
+    if n <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 256MiB")
+    return n
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return int(text)

@@ -1,0 +1,223 @@
+"""headrace cells chunk: atlases of every kind as chunked SCDL and as AnnData-Zarr in shards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from program import PROGRAM, good, run
+
+import headrace as hr
+
+pytest.importorskip("anndata")
+pytest.importorskip("pyarrow")
+from atlases_cli import ad, cells, contents, reference_chunks, same, scdl, sp
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """The same cells as h5ad, as Zarr v2 and v3."""
+    folder = tmp_path_factory.mktemp("cells")
+    made = cells()
+    found = {"h5ad": folder / "a.h5ad", "v2": folder / "v2.zarr", "v3": folder / "v3.zarr"}
+    made.write_h5ad(found["h5ad"])
+    before = ad.settings.zarr_write_format
+    for version in (2, 3):
+        ad.settings.zarr_write_format = version
+        made.write_zarr(found[f"v{version}"])
+    ad.settings.zarr_write_format = before
+    yield found
+
+
+def test_chunked_scdl_has_the_bytes_of_the_reference(tmp_path: Path) -> None:
+    for i, options in enumerate(({}, {"data_dtype": "uint16"})):
+        plain = scdl(tmp_path / f"plain{i}", cells(), **options)
+        for size in (1, 250, 900, 100_000) if not i else (250,):
+            target = tmp_path / f"chunked{i}-{size}"
+            before = contents(plain)
+            said = good("cells", "chunk", plain, target, "--chunk-size", size)
+            assert "all 900 rows compared" in said
+            assert contents(target) == reference_chunks(plain, size)
+            assert contents(plain) == before, "the source is only read"
+
+
+def test_anndata_becomes_what_bionemo_makes_of_it(tmp_path: Path, sources: dict[str, Path]) -> None:
+    wanted = reference_chunks(scdl(tmp_path / "plain", cells()), 250)
+    for name, source in sources.items():
+        target = tmp_path / f"of-{name}"
+        good("cells", "chunk", source, target, "--chunk-size", 250)
+        found = contents(target)
+        differ = {k for k in found.keys() | wanted.keys() if found.get(k) != wanted.get(k)}
+        assert {Path(k).name for k in differ} == {"labels.npy", "labels.json"}, "which name the source"
+        labels = json.loads(found["obs_features/labels.json"])
+        assert labels == [str(source)] == np.load(target / "var_features/labels.npy").tolist()
+
+
+def test_every_row_of_chunked_scdl_is_read_back(tmp_path: Path, sources: dict[str, Path]) -> None:
+    target = tmp_path / "chunked"
+    good("cells", "chunk", sources["h5ad"], target, "--chunk-size", 77, "--layer", "twice")
+    wanted = cells().layers["twice"]
+    for k in range(12):
+        part = hr.open(str(target))
+        arrays = [part[f"chunk_{k:05d}/{n}"][...] for n in ("data", "indices", "indptr")]
+        rows = wanted[k * 77 : (k + 1) * 77]
+        assert (sp.csr_matrix(tuple(arrays), shape=rows.shape) != rows).nnz == 0
+
+
+@pytest.mark.parametrize("source", ["h5ad", "v2", "v3"])
+def test_anndata_in_shards_is_read_back_equal(tmp_path: Path, sources: dict[str, Path], source: str) -> None:
+    target = tmp_path / "sharded.zarr"
+    said = good("cells", "chunk", sources[source], target, "--format", "anndata", "--shard-bytes", "20kB")
+    assert "all 900 rows compared" in said
+    same(ad.read_zarr(target), cells())
+    x = zarr.open_group(target)["X"]
+    mean = round(cells().X.nnz / 900)
+    assert x["data"].chunks == x["indices"].chunks == (64 * mean,)
+    assert x["indices"].dtype == "uint16" and x["indptr"].dtype == "int32"
+    assert x["data"].shards[0] * 4 <= 20_000 and x["data"].shards[0] % x["data"].chunks[0] == 0
+    (codec,) = [c for c in x["data"].compressors]
+    assert (
+        codec.to_dict()["configuration"] | {"cname": "lz4", "clevel": 3, "shuffle": "shuffle"}
+        == codec.to_dict()["configuration"]
+    )
+    batches = hr.open(str(target)).cells(X="csr", obs=["cell_type"]).batches(64)
+    rows = sp.vstack([_rows(b) for b in batches])
+    assert (rows != cells().X[: rows.shape[0]]).nnz == 0
+
+
+def _rows(batch: Any) -> Any:
+    parts = [batch[f"X.{n}"].numpy().copy() for n in ("data", "indices", "indptr")]
+    return sp.csr_matrix(tuple(parts), shape=(len(batch), 300))
+
+
+def test_scdl_becomes_anndata(tmp_path: Path) -> None:
+    plain = scdl(tmp_path / "plain", cells())
+    good("cells", "chunk", plain, tmp_path / "chunked", "--chunk-size", 250)
+    for i, source in enumerate((plain, tmp_path / "chunked")):
+        good("cells", "chunk", source, tmp_path / f"{i}.zarr", "--format", "anndata")
+        found = ad.read_zarr(tmp_path / f"{i}.zarr")
+        assert (found.X != cells().X).nnz == 0
+        assert found.obs["cell_type"].tolist() == cells().obs["cell_type"].tolist()
+        assert found.var["symbol"].tolist() == cells().var["symbol"].tolist()
+
+
+def test_dense_matrices(tmp_path: Path) -> None:
+    made = cells(200)
+    del made.raw
+    made.X = made.X.toarray()
+    made.write_h5ad(tmp_path / "dense.h5ad")
+    good("cells", "chunk", tmp_path / "dense.h5ad", tmp_path / "dense.zarr", "--format", "anndata")
+    np.testing.assert_array_equal(ad.read_zarr(tmp_path / "dense.zarr").X, made.X)
+    good("cells", "chunk", tmp_path / "dense.h5ad", tmp_path / "scdl", "--chunk-size", 60, "--memory", "100kB")
+    wanted = reference_chunks(scdl(tmp_path / "plain", _sparse(made)), 60)
+    found = contents(tmp_path / "scdl")
+    assert all(found[k] == wanted[k] for k in wanted if k.startswith("chunk_") or k == "header.sch")
+
+
+def _sparse(made: Any) -> Any:
+    copy = made.copy()
+    copy.X = sp.csr_matrix(made.X)
+    return copy
+
+
+@pytest.mark.parametrize("kind", ["scdl", "anndata"])
+def test_work_that_was_killed_goes_on_to_the_same_bytes(tmp_path: Path, sources: dict[str, Path], kind: str) -> None:
+    options = ["--format", kind, "--chunk-size", "7", "--shard-bytes", "8kB", "--memory", "1MB"]
+    good("cells", "chunk", sources["v3"], tmp_path / "whole", *options)
+    target, part = tmp_path / "target", tmp_path / "target.part"
+    finished, kills = False, 0
+    while not finished:
+        child = subprocess.Popen(
+            [PROGRAM, "cells", "chunk", sources["v3"], target, *options], stdout=subprocess.DEVNULL
+        )
+        started = time.monotonic()
+        before = _files(part)
+        while child.poll() is None and kills < 4:
+            now = _files(part)
+            if now > before + 40 or time.monotonic() - started > 60:
+                child.send_signal(signal.SIGKILL)
+                kills += 1
+                break
+            time.sleep(0.002)
+        finished = child.wait() == 0
+        assert target.exists() == finished
+    assert kills, "it was not killed once"
+    assert contents(target) == contents(tmp_path / "whole")
+    assert not part.exists()
+
+
+def _files(folder: Path) -> int:
+    """While they come and go."""
+    return sum(len(names) for _, _, names in os.walk(folder))
+
+
+def test_what_is_not_its_own_is_left_alone(tmp_path: Path, sources: dict[str, Path]) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "mine").write_text("mine")
+    done = run("cells", "chunk", sources["h5ad"], target)
+    assert done.returncode == 1 and "is there already" in done.stderr and contents(target) == {"mine": b"mine"}
+    other = tmp_path / "other.part"
+    other.mkdir()
+    done = run("cells", "chunk", sources["h5ad"], tmp_path / "other")
+    assert done.returncode == 1 and "no unfinished work" in done.stderr and not list(other.iterdir())
+
+
+def test_unfinished_work_of_another_source_is_refused(tmp_path: Path, sources: dict[str, Path]) -> None:
+    made = cells(100, dtype="f8")
+    made.X.data[5] = 0.1  # what float32 does not hold: it stops there
+    made.write_h5ad(tmp_path / "a.h5ad")
+    done = run("cells", "chunk", tmp_path / "a.h5ad", tmp_path / "target")
+    assert done.returncode == 1 and "--dtype float64" in done.stderr and not (tmp_path / "target").exists()
+    for words, part in (
+        ([sources["h5ad"], "--chunk-size", "9"], "another source"),
+        ([tmp_path / "a.h5ad", "--dtype", "float64"], "another dtype"),
+    ):
+        done = run("cells", "chunk", words[0], tmp_path / "target", *words[1:])
+        assert done.returncode == 1 and part in done.stderr, done.stderr
+    os.utime(tmp_path / "a.h5ad", (0, 0))
+    assert "its source has changed" in run("cells", "chunk", tmp_path / "a.h5ad", tmp_path / "target").stderr
+    good("cells", "chunk", tmp_path / "a.h5ad", tmp_path / "again", "--dtype", "float64")
+
+
+def test_broken_sources_are_refused_by_name(tmp_path: Path) -> None:
+    def broken(name: str, change: Any) -> str:
+        folder = scdl(tmp_path / name, cells(200))
+        change(folder)
+        done = run("cells", "chunk", folder, tmp_path / f"{name}.out", "--chunk-size", 50)
+        assert done.returncode == 1 and not (tmp_path / f"{name}.out").exists()
+        return done.stderr
+
+    def cut(folder: Path) -> None:
+        os.truncate(folder / "data.npy", 400)
+
+    def swap(folder: Path) -> None:
+        rows = np.memmap(folder / "row_ptr.npy", "uint16", "r+")
+        rows[30] = rows[40]
+
+    def outside(folder: Path) -> None:
+        np.memmap(folder / "col_ptr.npy", "uint16", "r+")[77] = 300
+
+    assert "data.npy: it holds 100 numbers" in broken("cut", cut)
+    assert "row 30 ends before it begins" in broken("swap", swap)
+    assert "value 77 is in column 300, and there are 300 genes" in broken("outside", outside)
+    made = cells(50)
+    del made.raw
+    made.X = made.X.tocsc()
+    made.write_h5ad(tmp_path / "csc.h5ad")
+    done = run("cells", "chunk", tmp_path / "csc.h5ad", tmp_path / "csc")
+    assert done.returncode == 1 and "by genes (CSC)" in done.stderr
+    assert "there is no such file" in run("cells", "chunk", tmp_path / "nothing", tmp_path / "x").stderr
+    assert (
+        "there are X, layers/dense, layers/twice"
+        in run("cells", "chunk", tmp_path / "csc.h5ad", tmp_path / "csc", "--layer", "thrice").stderr
+    )
