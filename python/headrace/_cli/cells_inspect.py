@@ -160,10 +160,12 @@ def text(f: dict[str, Any]) -> str:
         words = f"{name:<8} {c['dtype']:<8} {' × '.join(map(count, c['chunk']))} ({size(c['bytes'])}){shard}"
         lines.append(_line("" if i else "chunks", f"{words}  {c['codecs'] or ''}".rstrip()))
     r = f["reading"]
-    if r and r["chunks"]:
-        again = r["chunk_reads"] / r["chunks"]
-        lines.append(_line("reading", f"{count(r['row_chunk'])} cells at a time; {count(r['chunk_reads'])} reads of "
-                                      f"{count(r['chunks'])} chunks, {again:.2f}× each"))  # fmt: skip
+    if r:
+        words = f"{count(r['row_chunk'])} cells at a time"
+        if r["chunks"]:
+            again = f"{r['chunk_reads'] / r['chunks']:.2f}× each"
+            words += f"; {count(r['chunk_reads'])} reads of {count(r['chunks'])} chunks, {again}"
+        lines.append(_line("reading", words))
     for i, words in enumerate(f["advice"]):
         lines.append(_line("" if i else "advice", words))
     return "\n".join(lines)
