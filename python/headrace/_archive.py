@@ -195,7 +195,11 @@ class Archive:
         row_chunk
             Cells that are read together; default: chosen so that little is read twice.
 
-        >>> archive.cells(obs=["cell_type"]).batches(64, shuffle=True)  # doctest: +SKIP
+        For example::
+
+            samples = hr.open("atlas.zarr").cells(obs=["cell_type"])
+            for batch in samples.batches(64, shuffle=True):
+                batch["X"].torch(), batch["cell_type"].torch()
         """
         from headrace._union import cells_of, names_of
 

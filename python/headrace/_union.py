@@ -77,7 +77,9 @@ def cells(
 
     All others as in `Archive.cells`. Categories of `obs` are unified; types of numbers are the widest.
 
-    >>> both = hr.cells({"lung": "lung.zarr", "liver": "liver.zarr"}, join="outer", obs=["cell_type"])  # doctest: +SKIP
+    For example::
+
+        both = hr.cells({"lung": "lung.zarr", "liver": "liver.zarr"}, join="outer", obs=["cell_type"])
     """
     from headrace._joined import combine
 

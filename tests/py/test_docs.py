@@ -60,12 +60,41 @@ def cells(path: Path) -> None:
         put(root, f"labels/nuclei/{level}", label[:, ::step, ::step], (2, 48, 48), "z", "y", "x")
 
 
+def atlas(path: Path, genes: list[str]) -> None:
+    """300 cells of AnnData: cell_type, donor, n_genes; X and the layer counts; X_pca."""
+    rng, n = np.random.default_rng(0), 300
+    root = zarr.create_group(path, zarr_format=3, attributes={"encoding-type": "anndata", "encoding-version": "0.1.0"})
+    dense = rng.integers(1, 50, (n, len(genes))) * (rng.random((n, len(genes))) < 0.2)
+    cell, gene = np.nonzero(dense)
+    indptr = np.concatenate([[0], np.cumsum((dense != 0).sum(1))])
+    for name in ("X", "layers/counts"):
+        attributes = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": [n, len(genes)]}
+        root.create_group(name, attributes=attributes)
+        put(root, f"{name}/data", dense[cell, gene].astype("f4"), (500,), "item")
+        put(root, f"{name}/indices", gene.astype("i4"), (500,), "item")
+        put(root, f"{name}/indptr", indptr.astype("i8"), (n + 1,), "row")
+    frame = {"encoding-type": "dataframe", "encoding-version": "0.2.0", "_index": "_index"}
+    root.create_group("obs", attributes={**frame, "column-order": ["cell_type", "donor", "n_genes"]})
+    root.create_group("var", attributes={**frame, "column-order": []})
+    put(root, "var/_index", np.array(genes), (len(genes),), "gene")
+    put(root, "obs/_index", np.array([f"cell{i}" for i in range(n)]), (n,), "cell")
+    for name, known in (("cell_type", ["B cell", "NK cell", "T cell"]), ("donor", ["a", "b", "c", "d"])):
+        root.create_group(f"obs/{name}", attributes={"encoding-type": "categorical", "encoding-version": "0.2.0"})
+        put(root, f"obs/{name}/categories", np.array(known), (len(known),), "category")
+        put(root, f"obs/{name}/codes", rng.integers(0, len(known), n).astype("i1"), (n,), "cell")
+    put(root, "obs/n_genes", (dense != 0).sum(1), (n,), "cell")
+    root.create_group("obsm")
+    put(root, "obsm/X_pca", rng.random((n, 8)).astype("f4"), (n, 8), "cell", "component")
+
+
 @pytest.fixture(scope="session")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the archives of the examples. era5.zarr: t2m, u10, v10 (96 × 181 × 360), z (96 × 2 × 13 × 24)."""
     folder = tmp_path_factory.mktemp("docs")
     ensemble(folder / "ensemble.zarr")
     cells(folder / "cells.zarr")
+    atlas(folder / "atlas.zarr", [f"GENE{i}" for i in range(60)])
+    atlas(folder / "liver.zarr", [f"GENE{i}" for i in range(20, 80)])
     noons = zarr.create_group(folder / "sst.zarr", zarr_format=3)
     put(noons, "sst", np.arange(20, dtype="f4").reshape(20, 1), (5, 1), "time", "x")
     put(noons, "time", np.arange(20), (20,), "time", units="days since 1990-01-01 12:00")
