@@ -62,7 +62,7 @@ def cells(path: Path) -> None:
 
 def atlas(path: Path, genes: list[str]) -> None:
     """300 cells of AnnData: cell_type, donor, n_genes; X and the layer counts; X_pca."""
-    rng, n = np.random.default_rng(0), 300
+    rng, n, text = np.random.default_rng(0), 300, np.dtypes.StringDType()
     root = zarr.create_group(path, zarr_format=3, attributes={"encoding-type": "anndata", "encoding-version": "0.1.0"})
     dense = rng.integers(1, 50, (n, len(genes))) * (rng.random((n, len(genes))) < 0.2)
     cell, gene = np.nonzero(dense)
@@ -76,11 +76,11 @@ def atlas(path: Path, genes: list[str]) -> None:
     frame = {"encoding-type": "dataframe", "encoding-version": "0.2.0", "_index": "_index"}
     root.create_group("obs", attributes={**frame, "column-order": ["cell_type", "donor", "n_genes"]})
     root.create_group("var", attributes={**frame, "column-order": []})
-    put(root, "var/_index", np.array(genes), (len(genes),), "gene")
-    put(root, "obs/_index", np.array([f"cell{i}" for i in range(n)]), (n,), "cell")
+    put(root, "var/_index", np.array(genes, text), (len(genes),), "gene")
+    put(root, "obs/_index", np.array([f"cell{i}" for i in range(n)], text), (n,), "cell")
     for name, known in (("cell_type", ["B cell", "NK cell", "T cell"]), ("donor", ["a", "b", "c", "d"])):
         root.create_group(f"obs/{name}", attributes={"encoding-type": "categorical", "encoding-version": "0.2.0"})
-        put(root, f"obs/{name}/categories", np.array(known), (len(known),), "category")
+        put(root, f"obs/{name}/categories", np.array(known, text), (len(known),), "category")
         put(root, f"obs/{name}/codes", rng.integers(0, len(known), n).astype("i1"), (n,), "cell")
     put(root, "obs/n_genes", (dense != 0).sum(1), (n,), "cell")
     root.create_group("obsm")
