@@ -39,7 +39,7 @@ $(VENV)/.demo: $(VENV)/.tools
 	@touch $@
 $(VENV)/.test: $(VENV)/.demo $(VENV)/.servers
 	$(VENV)/bin/pip install -q 'pytest>=8' 'pytest-xdist>=3.6' 'hypothesis>=6.100' 'xarray>=2024.10' cftime dask 'mypy>=1.10' 'ruff>=0.6' ml_dtypes 'fsspec>=2024.10' 'obstore>=0.8' \
-	    'icechunk>=1' 'virtualizarr>=2' aiohttp 'moto[server]>=5.2.5' 'azure-storage-blob>=12.19' 'google-auth[requests]>=2.30' gcp-storage-emulator 'numcodecs' 'scipy>=1.11' 'torch==2.13.0' torchdata jax
+	    'icechunk>=1' 'virtualizarr>=2' aiohttp 'moto[server]>=5.2.5' 'azure-storage-blob>=12.19' 'google-auth[requests]>=2.30' gcp-storage-emulator 'numcodecs' 'scipy>=1.11' 'anndata>=0.11' 'pyarrow>=14' 'torch==2.13.0' torchdata jax
 	@$(VENV)/bin/pip install -q 'tensorflow-cpu>=2.16' 'ray[data,train]>=2.40' 'lightning>=2.4' || \
 	    echo "TensorFlow, Ray or Lightning could not be installed: their tests are skipped by name"
 	@touch $@

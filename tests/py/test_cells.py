@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,24 @@ def test_pickled_cells_are_the_same_cells(stored: tuple[str, Any]) -> None:
     for one, other in zip(some.batches(8, shuffle=True, seed=1), again.batches(8, shuffle=True, seed=1)):
         for name in one:
             np.testing.assert_array_equal(one[name].numpy(), other[name].numpy())
+
+
+def test_real_cells(tmp_path: Path) -> None:
+    """700 cells of blood, which scanpy brings along: its file alone is read, scanpy is not imported."""
+    found = importlib.util.find_spec("scanpy")
+    if found is None or found.origin is None:
+        pytest.skip("scanpy is not installed")
+    a = ad.read_h5ad(Path(found.origin).parent / "datasets" / "10x_pbmc68k_reduced.h5ad")
+    path = write(a, tmp_path / "pbmc.zarr", chunks=(1000, 1000))
+    samples = hr.open(path).cells(layer="raw", obs=["bulk_labels", "n_counts"], obsm=["X_umap"])
+    counts = a.raw.X.tocsr()
+    for batch, ids in every(samples, 64):
+        same(rows_of(batch, "X", counts.shape[1]), counts[ids])
+        assert batch.obs("bulk_labels").tolist() == a.obs["bulk_labels"].iloc[ids].tolist()
+        np.testing.assert_array_equal(batch["n_counts"].numpy(), a.obs["n_counts"].to_numpy()[ids])
+        np.testing.assert_array_equal(batch["X_umap"].numpy(), a.obsm["X_umap"][ids])
+    some = samples.where("bulk_labels == 'Dendritic' and n_counts > 1000")
+    assert len(some) == ((a.obs["bulk_labels"] == "Dendritic") & (a.obs["n_counts"] > 1000)).sum() > 0
 
 
 WRONG = {
