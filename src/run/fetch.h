@@ -49,6 +49,30 @@ struct fetch {
     struct place places[];
 };
 
+/* Covers fetch.shared, requests' tickets and refusals, and the indexes under way. */
+static inline void fetch_lock(struct driver *d)
+{
+    pthread_mutex_lock(&d->index.mutex);
+}
+static inline void fetch_unlock(struct driver *d)
+{
+    pthread_mutex_unlock(&d->index.mutex);
+}
+
+/* fetch.c: the chunk of a place has failed; `e` outlives the job's requests. */
+void fetch_fail_place(struct job *j, const struct place *p, const struct hr_error *e);
+void fetch_lose_index(struct fetch *f, struct place *p, const struct hr_error *e);
+const struct hr_error *fetch_why_lost(const struct fetch *f, const struct place *p);
+void fetch_buffers_free(struct job *j, struct fetch *f);
+void fetch_locate_all(struct job *j); /* whoever is handed the last index goes on with the job */
+void fetch_offsets_arrived(struct task *t, struct worker *w); /* after the first of two rounds */
+/* fetch_index.c: have the index that a place needs fetched; fetch_locate_all follows. */
+int fetch_ask_index(struct job *j, uint32_t place, const struct array *x, const struct where *where,
+                    struct hr_error *e);
+/* fetch_request.c: all places are located: ask for them. Ends in a message, or fetch_offsets_arrived. */
+void fetch_requests(struct job *j);
+int fetch_check_size(const struct job *j, const struct place *p, uint64_t size, struct hr_error *e);
+
 /* rows_fetch.c: how many places chunk i of a job of rows needs (first round: where the rows begin, if that is not known), and
  * these. */
 uint32_t rows_places(struct job *j, uint32_t i, bool offsets);
