@@ -104,7 +104,11 @@ def xarray(batch: Batch) -> Any:
         for dim, n in zip(view["dims"], view["shape"]):
             values = _labels(samples, number, dim, n)
             dims.append(_dim_name(known, views, dim, view["name"], n, values))
-        data[view["name"]] = (dims, batch[view["name"]].numpy(), _attributes(samples, view["arrays"]))
+        attributes = {} if "form" in view else _attributes(samples, view["arrays"])
+        data[view["name"]] = (dims, batch[view["name"]].numpy(), attributes)
+    for table in samples.info.get("tables", ()):
+        name = table["name"]
+        data[name] = ([along] if table["items"] == 1 else [along, f"dim_{name}"], batch[name].numpy(), {})
     labels: dict[str, Any] = {name: (name, values) for name, (_, values) in known.items() if values is not None}
     apart = {name for dims, *_ in data.values() for name in dims[1:]}  # dimensions of the tensors: patches have both
     labels.update({f"{n}_start" if n in apart else n: (along, values) for n, values in coords(batch).items()})
@@ -134,6 +138,8 @@ def _labels(samples: Samples, view: int, dim: str, n: int) -> Any:
     """Coordinate values of a tensor's dimension, or None."""
     import numpy as np
 
+    if "form" in samples.info["views"][view]:  # rows of a matrix of cells
+        return getattr(samples, "genes", None)
     index = np.frombuffer(samples._handle.index(view, dim, n), np.int64)
     arrays = samples.info["views"][view]["arrays"]
     if dim == "step":

@@ -43,7 +43,7 @@ class Sharded(Converted):
     __slots__ = ("sharding",)
 
     def __init__(self, loader: Any, sharding: Any) -> None:
-        from headrace._arguments import refuse_type
+        from headrace._arguments import refuse, refuse_type
 
         accepted = "a jax.sharding.Sharding of the rows is expected, such as NamedSharding(mesh, PartitionSpec('data'))"
         if not hasattr(sharding, "addressable_devices"):
@@ -52,6 +52,9 @@ class Sharded(Converted):
         self.sharding = sharding
         for one in getattr(loader, "loaders", {"": loader}).values():
             for view in one.samples.info["views"]:
+                if view.get("form") == "csr":
+                    accepted = 'rows of dense arrays are dealt to devices: take X="dense", or hr.padded(…)'
+                    refuse("jax: sharding", sharding, f"{view['name']} is sparse: {accepted}")
                 _check(sharding, one.plan(), view["shape"])
 
     def _convert(self, batch: Any) -> dict[str, Any]:

@@ -185,8 +185,15 @@ def moments(
     name = None if view is None else text("moments: view", view)
     budget = parse_bytes(memory)
     flag("moments: cache", cache)
-    key = samples._handle.moments_key(name, number, budget)
     described = next((v for v in samples.info["views"] if name in (None, v["name"])), None)
+    if described is not None and "form" in described:
+        from headrace._errors import UnsupportedError
+
+        raise UnsupportedError(
+            f"moments: {described['name']} is of rows of a sparse matrix, whose values are scaled by normalize= and "
+            "log1p= of cells()"
+        )
+    key = samples._handle.moments_key(name, number, budget)
     assert described is not None  # the key was made from it
     identity = _identity(samples, described["arrays"], key) if cache else None
     path = os.path.join(_folder(), f"{identity}.npz") if identity else None

@@ -159,3 +159,20 @@ def test_forms_say_what_they_are(archive: Any) -> None:
             wrong()
     with pytest.raises(hr.InvalidError, match=r"it has none of the genes.*var="):
         archive.cells(hr.ranked(9, tokens={"ENSG1": 4}))
+
+
+def test_xarray_and_predictions_know_cells(archive: Any, tmp_path: Any) -> None:
+    xr = pytest.importorskip("xarray")
+    samples = archive.cells("dense", genes=["g3", "g1"], obs=["n_genes"], obsm=["X_pca"])
+    for batch in samples.batches(80):
+        ds = batch.xarray()
+        ids = batch.index.numpy()
+        assert ds["gene"].values.tolist() == ["g3", "g1"]
+        np.testing.assert_array_equal(ds["X"].sel(gene="g1"), MADE[ids, "g1"].X.toarray()[:, 0])
+        np.testing.assert_array_equal(ds["n_genes"], MADE.obs.n_genes.iloc[ids])
+        assert ds["X_pca"].shape == (80, 5)
+        hr.write_predictions(tmp_path / "p.zarr", batch, {"embedding": batch["X_pca"].numpy() * 2})
+    written = xr.open_zarr(tmp_path / "p.zarr", consolidated=False)["embedding"]
+    np.testing.assert_array_equal(written, MADE.obsm["X_pca"] * 2)
+    with pytest.raises(hr.UnsupportedError, match=r"moments: X is of rows of a sparse matrix"):
+        samples.moments("X")
