@@ -42,7 +42,8 @@ def cells(n: int = 900, genes: int = 300, seed: int = 0, dtype: str = "f4") -> A
 def scdl(folder: Path, made: Any, **options: Any) -> Path:
     """As bionemo-scdl converts it."""
     theirs = pytest.importorskip("bionemo.scdl.io.single_cell_memmap_dataset")
-    h5ad = folder.with_suffix(".source.h5ad")
+    folder.parent.mkdir(exist_ok=True)
+    h5ad = folder.with_name(f"{folder.name}.source.h5ad")
     made.write_h5ad(h5ad)
     theirs.SingleCellMemMapDataset(str(folder), h5ad_path=str(h5ad), use_X_not_raw=True, **options)
     return folder

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import zarr
 from program import PROGRAM, good, run
 
 import headrace as hr
+from headrace._cli.serve import Server
 
 pytest.importorskip("anndata")
 pytest.importorskip("pyarrow")
@@ -160,12 +163,63 @@ def _files(folder: Path) -> int:
     return sum(len(names) for _, _, names in os.walk(folder))
 
 
+def test_sources_at_urls(tmp_path: Path, sources: dict[str, Path]) -> None:
+    plain = scdl(tmp_path / "web" / "plain", cells())
+    good("cells", "chunk", plain, tmp_path / "web" / "chunked", "--chunk-size", 250)
+    shutil.copytree(sources["v3"], tmp_path / "web" / "v3.zarr")
+    with Server(tmp_path / "web") as server:
+        good("cells", "chunk", f"{server.url}/plain", tmp_path / "a", "--chunk-size", 250)
+        assert contents(tmp_path / "a") == reference_chunks(plain, 250)
+        for i, name in enumerate(("chunked", "v3.zarr")):
+            good("cells", "chunk", f"{server.url}/{name}", tmp_path / f"{i}.zarr", "--format", "anndata")
+        assert (ad.read_zarr(tmp_path / "0.zarr").X != cells().X).nnz == 0
+        same(ad.read_zarr(tmp_path / "1.zarr"), cells())
+        for name in ("plain", "chunked", "v3.zarr"):
+            assert good("verify", f"{server.url}/{name}").endswith("all is well\n")
+        assert (
+            "are read where they lie on a disk" in run("cells", "chunk", f"{server.url}/a.h5ad", tmp_path / "x").stderr
+        )
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("kind", ["scdl", "anndata"])
+def test_memory_is_bounded(tmp_path: Path, kind: str) -> None:
+    """72 MB of values, of which 16 MB are held: above what the same work takes for almost none."""
+    peaks = []
+    for rows in (10, 12_000):
+        made = cells(200)
+        made.X = made.X[:200]
+        plain = scdl(tmp_path / f"plain{rows}", made)
+        _enlarge(plain, rows)
+        code = (
+            "import resource, sys; from headrace._cli import main; code = main(sys.argv[1:]);"
+            "print([int(l.split()[1]) for l in open('/proc/self/status') if l.startswith('VmHWM')][0]); sys.exit(code)"
+        )
+        words = ["cells", "chunk", plain, tmp_path / f"{rows}", "--format", kind, "--memory", "16MB"]
+        command = [sys.executable, "-W", "ignore", "-c", code, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout.splitlines()[-1]) * 1024)
+    assert peaks[1] - peaks[0] < 40e6, peaks
+
+
+def _enlarge(plain: Path, rows: int) -> None:
+    """Of as many rows, a thousand values each, without a header."""
+    (plain / "header.sch").unlink()
+    shutil.rmtree(plain / "obs_features")
+    (np.arange(rows + 1, dtype="u8") * 1000).tofile(plain / "row_ptr.npy")
+    np.tile(np.arange(1000, dtype="u4") % 300, rows).tofile(plain / "col_ptr.npy")
+    np.arange(rows * 1000, dtype="f4").tofile(plain / "data.npy")
+
+
 def test_what_is_not_its_own_is_left_alone(tmp_path: Path, sources: dict[str, Path]) -> None:
     target = tmp_path / "target"
     target.mkdir()
     (target / "mine").write_text("mine")
     done = run("cells", "chunk", sources["h5ad"], target)
     assert done.returncode == 1 and "is there already" in done.stderr and contents(target) == {"mine": b"mine"}
+    plain = scdl(tmp_path / "plain", cells(50))
+    done = run("cells", "chunk", plain, plain / "chunked")
+    assert done.returncode == 1 and "is only read" in done.stderr and not (plain / "chunked.part").exists()
     other = tmp_path / "other.part"
     other.mkdir()
     done = run("cells", "chunk", sources["h5ad"], tmp_path / "other")

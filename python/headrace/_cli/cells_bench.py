@@ -25,6 +25,7 @@ on this machine. Each runs in a process of its own, from a cold start: the clock
 and files are dropped from the page cache first (--warm: they are not)."""
 FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "samples_per_second": ("samples/s", lambda v: f"{v:,.0f}"),
+    "steady_samples_per_second": ("after the first", lambda v: f"{v:,.0f}"),
     "tensor_bytes_per_second": ("into tensors", lambda v: f"{size(v)}/s"),
     "stored_bytes_per_second": ("fetched", lambda v: f"{size(v)}/s"),
     "open_seconds": ("open", duration),

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from headrace._cli.arguments import parser, positive, to_bytes
+from headrace._cli.arguments import Refused, parser, positive, to_bytes
 from headrace._cli.cells_header import NUMBERS
 from headrace._cli.cells_scdl import Report, ScdlWriter
 from headrace._cli.cells_source import Cells, identity, open_cells
@@ -65,6 +65,8 @@ def convert(o: argparse.Namespace) -> dict[str, Any]:
     """What was done."""
     start = time.perf_counter()
     source = open_cells(o.src, o.layer if o.format == "scdl" else None, o.options, o.memory)
+    if "://" not in o.src and o.dst.resolve().is_relative_to(Path(o.src).resolve()):
+        raise Refused(f"{o.dst} is within {o.src}, which is only read: another place is needed")
     work = Work(o.dst, {**identity(source), **_choices(o)})
     try:
         writer = _writer(o, source, work)

@@ -77,7 +77,7 @@ class ShardedArray:
         from numcodecs.blosc import SHUFFLE, Blosc
 
         codec = Blosc(cname="lz4", clevel=LEVEL, shuffle=SHUFFLE)
-        block = max(1, memory // 8 // max(1, self.chunk * self.row_bytes)) * self.chunk
+        block = max(1, memory // 16 // max(1, self.chunk * self.row_bytes)) * self.chunk
         index, at = [], 0
         with ThreadPoolExecutor(2) as pool:
             for i, j in steps(a, b, block):

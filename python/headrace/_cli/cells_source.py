@@ -131,13 +131,13 @@ def _chunked(folder: Path, cut: cells_header.ChunkedInfo, dtypes: dict[str, str]
 
 
 def scdl_columns(folder: Path) -> int | None:
-    """Rows of the first parquet of var: those of others are other genes."""
+    """Genes, from the parquet of var: of several sets of them, the most."""
     for name in ("var_features", "features"):
         found = sorted((folder / name).glob("dataframe_*.parquet"))
         if found:
             import pyarrow.parquet as pq
 
-            return int(pq.read_metadata(found[0]).num_rows)
+            return max(int(pq.read_metadata(f).num_rows) for f in found)
     return None
 
 

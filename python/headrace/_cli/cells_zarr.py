@@ -154,7 +154,7 @@ class ZarrWriter:
             for name, array in arrays.items():
                 source = cells.dense if not name else getattr(cells, name)
                 found = root[array.path]
-                block = max(1, self.memory // 8 // max(1, array.chunk * array.row_bytes)) * array.chunk
+                block = max(1, self.memory // 16 // max(1, array.chunk * array.row_bytes)) * array.chunk
                 for i, j in steps(0, array.shape[0], block):
                     stored, wanted = np.asarray(found[i:j]), np.asarray(source[i:j])
                     if not np.array_equal(stored, wanted, equal_nan=wanted.dtype.kind == "f"):

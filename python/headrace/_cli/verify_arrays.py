@@ -132,7 +132,7 @@ class Reader:
         item = max(1, (node["bytes"] or 0) // max(1, prod(shape)))
         steps = [max(1, c) for c in chunks]
         for axis in reversed(range(len(shape))):
-            room = self.memory // max(1, prod(steps) * item)
+            room = self.memory // 3 // max(1, prod(steps) * item)  # decoded, and what is read ahead of it
             steps[axis] *= max(1, min(room, -(-shape[axis] // steps[axis])))
         runs = [[slice(a, min(a + s, n)) for a in range(0, n, s)] for n, s in zip(shape, steps)]
         yield from itertools.product(*runs)
