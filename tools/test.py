@@ -205,7 +205,12 @@ def lint() -> tuple[int, int, int]:
 
 
 # What runs threads; meson takes patterns of test names.
-THREADED = ["unit/base/thread", *(f"unit/{room}/*" for room in ("batch", "net", "store", "api")), "wire/*"]
+THREADED = [
+    "unit/base/thread",
+    "unit/format/sparse",
+    *(f"unit/{room}/*" for room in ("batch", "net", "store", "api")),
+    "wire/*",
+]
 
 STEPS = {
     "release": release,
