@@ -3,7 +3,8 @@
  *     static void rejects_trailing_text(void) { check(...); check_eq(a, b); }
  *     int main(void) { RUN(rejects_trailing_text); return t_done(); }
  *
- * A test is one line of TAP; it fails if any of its checks did. Exit 77 = the whole program was skipped. */
+ * A test is one line of TAP; it fails if any of its checks did. Checks between the tests are one more, if one of them fails.
+ * Exit 77 = the whole program was skipped. */
 #ifndef TESTS_T_H
 #define TESTS_T_H
 #include <inttypes.h>
@@ -57,9 +58,18 @@ static inline bool t_check_has(const char *text, const char *part, const char *w
         printf("# \"%s\" does not contain \"%s\"\n", text ? text : "(null)", part);
     return t_check(ok, what, file, line);
 }
+/* What was checked since the last test. */
+static inline void t_between(void)
+{
+    if (t_failed_checks) {
+        t_failed_tests++;
+        printf("not ok %d - what is checked between tests\n", ++t_tests);
+    }
+    t_failed_checks = 0;
+}
 static inline void t_run(void (*f)(void), const char *name)
 {
-    t_failed_checks = 0;
+    t_between();
     t_skipped = NULL;
     f();
     t_tests++;
@@ -72,9 +82,11 @@ static inline void t_run(void (*f)(void), const char *name)
         printf(" # SKIP %s", t_skipped);
     putchar('\n');
     fflush(stdout);
+    t_failed_checks = 0;
 }
 static inline int t_done(void)
 {
+    t_between();
     printf("1..%d\n", t_tests);
     return t_failed_tests ? 1 : 0;
 }

@@ -16,7 +16,8 @@ struct join {
     int64_t us;      /* of times */
     double number;   /* of numbers */
     bool single, floats, falling;
-    int64_t *place; /* of the right's texts, in their order */
+    int64_t n;      /* how many positions of the right have a value, … */
+    int64_t *place; /* … and which: texts in their order; NULL where all numbers are there */
 };
 
 /* ---- can they be joined? ---------------------------------------------------------------------------------------- */
@@ -77,13 +78,45 @@ static double number(const struct join *j, const struct coordinate *c, int64_t i
     return j->single ? (double)(float)v : v;
 }
 
-/* Neighbours i - 1 and i of the right: < 0 rising, > 0 falling, 0 equal, or no order at all. */
-static int fall(const struct join *j, int64_t i)
+static bool lacks(const struct join *j, const struct coordinate *c, int64_t i)
+{
+    return j->floats ? isnan(number(j, c, i))
+                     : c->kind == COORDINATE_TIME && c->ints[i] == INT64_MIN;
+}
+
+/* The k-th of the right's values. */
+static int64_t right_at(const struct join *j, int64_t k)
+{
+    return j->place ? j->place[k] : k;
+}
+
+/* Positions without a value (NaN, NaT) are nobody's counterpart. */
+static int leave_out(struct join *j, struct hr_error *e)
 {
     const struct coordinate *c = j->right;
+    int64_t n = 0;
+    for (int64_t i = 0; i < c->n; i++)
+        n += !lacks(j, c, i);
+    j->n = n;
+    if (n == c->n)
+        return 0;
+    j->place = mem_array((size_t)n + 1, sizeof *j->place);
+    if (!j->place)
+        return error_nomem(e, (uint64_t)n * 8, "the values of a join");
+    for (int64_t i = c->n - 1; i >= 0; i--)
+        if (!lacks(j, c, i))
+            j->place[--n] = i;
+    return 0;
+}
+
+/* Neighbours k - 1 and k of the right's values: < 0 rising, > 0 falling, 0 equal. */
+static int fall(const struct join *j, int64_t k)
+{
+    const struct coordinate *c = j->right;
+    int64_t x = right_at(j, k - 1), y = right_at(j, k);
     if (!j->floats)
-        return (c->ints[i - 1] > c->ints[i]) - (c->ints[i - 1] < c->ints[i]);
-    double a = number(j, c, i - 1), b = number(j, c, i);
+        return (c->ints[x] > c->ints[y]) - (c->ints[x] < c->ints[y]);
+    double a = number(j, c, x), b = number(j, c, y);
     return (a > b) - (a < b);
 }
 
@@ -91,9 +124,10 @@ static int check_order(struct join *j, struct hr_error *e)
 {
     const struct coordinate *c = j->right;
     char at[64];
-    for (int64_t i = 1; i < c->n; i++) {
-        int way = fall(j, i);
-        j->falling = i == 1 ? way > 0 : j->falling;
+    for (int64_t k = 1; k < j->n; k++) {
+        int way = fall(j, k);
+        int64_t i = right_at(j, k);
+        j->falling = k == 1 ? way > 0 : j->falling;
         if (way && (way > 0) == j->falling)
             continue;
         coordinate_text(c, i, at, sizeof at);
@@ -118,6 +152,7 @@ static int sort_texts(struct join *j, struct hr_error *e)
     j->place = mem_array((size_t)c->n + 1, sizeof *j->place);
     if (!j->place)
         return error_nomem(e, (uint64_t)c->n * 8, "the labels of a join");
+    j->n = c->n;
     for (int64_t i = 0; i < c->n; i++)
         j->place[i] = i;
     qsort_r(j->place, (size_t)c->n, sizeof *j->place, by_text, (void *)c->texts);
@@ -157,9 +192,9 @@ static bool want(const struct join *j, int64_t at, struct wanted *w)
     const struct coordinate *c = j->left;
     if (j->floats) {
         w->d = number(j, c, at) - j->back;
-        return !isnan(w->d);
+        return !isnan(w->d) && (isfinite(w->d) || j->back == 0);
     }
-    if (c->kind == COORDINATE_TIME && c->ints[at] == INT64_MIN)
+    if (lacks(j, c, at))
         return false;
     if (__builtin_sub_overflow(c->ints[at], j->back_us, &w->i))
         return false;
@@ -190,12 +225,12 @@ static double apart(const struct join *j, int64_t i, const struct wanted *w)
 /* The k-th of the right by ascending value. */
 static int64_t ascending(const struct join *j, int64_t k)
 {
-    return j->falling ? j->right->n - 1 - k : k;
+    return right_at(j, j->falling ? j->n - 1 - k : k);
 }
 
 static int64_t find_number(const struct join *j, const struct wanted *w)
 {
-    int64_t low = 0, high = j->right->n;
+    int64_t low = 0, high = j->n;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         if (below(j, ascending(j, middle), w))
@@ -203,7 +238,7 @@ static int64_t find_number(const struct join *j, const struct wanted *w)
         else
             high = middle;
     }
-    int64_t above = low < j->right->n ? ascending(j, low) : -1;
+    int64_t above = low < j->n ? ascending(j, low) : -1;
     if (above >= 0 && equal(j, above, w))
         return above;
     if (!j->near)
@@ -255,7 +290,10 @@ static int prepare(struct join *j, const char *tolerance, struct hr_error *e)
     j->floats = a->kind == COORDINATE_FLOAT || b->kind == COORDINATE_FLOAT;
     j->single =
         (a->kind == COORDINATE_FLOAT && a->single) || (b->kind == COORDINATE_FLOAT && b->single);
-    return b->kind == COORDINATE_TEXT ? sort_texts(j, e) : check_order(j, e);
+    if (b->kind == COORDINATE_TEXT)
+        return sort_texts(j, e);
+    TRY(leave_out(j, e));
+    return check_order(j, e);
 }
 
 static int fill(const struct join *j, int64_t **table, bool *some, struct hr_error *e)
@@ -295,11 +333,14 @@ int join_lag(const struct coordinate *c, const struct lag_by *by, const char *to
 {
     struct join j = {.what = "lag", .left = c, .right = c, .back_us = by->us, .back = by->number};
     *table = NULL;
-    TRY(prepare(&j, tolerance, e));
+    int rc = prepare(&j, tolerance, e);
     if (c->kind == COORDINATE_INT && !j.floats && by->number != (double)by->us)
         j.floats = true;
     j.near = j.near || by->noise > 0;
     j.number = j.number > by->noise ? j.number : by->noise;
     j.us = (double)j.us > by->noise ? j.us : (int64_t)by->noise;
-    return fill(&j, table, some, e);
+    if (rc >= 0)
+        rc = fill(&j, table, some, e);
+    mem_free(j.place);
+    return rc;
 }

@@ -358,7 +358,10 @@ void coordinate_text(const struct coordinate *c, int64_t i, char *out, size_t n)
         snprintf(out, n, "%lld", (long long)c->ints[i]);
         break;
     case COORDINATE_TIME:
-        cftime_text(c->time.calendar, c->ints[i], out, n);
+        if (c->ints[i] == INT64_MIN)
+            snprintf(out, n, "NaT");
+        else
+            cftime_text(c->time.calendar, c->ints[i], out, n);
         break;
     }
 }

@@ -57,6 +57,15 @@ static int find_table(struct core *core, const struct wanted_lag *w, const int64
     return kept ? 0 : error_nomem(e, (uint64_t)c->n * sizeof *kept, "a lag");
 }
 
+/* Where neighbours are no farther apart than the tolerance, the ends of an even axis have counterparts, too. What is wrong with
+ * a tolerance is said where it is used. */
+static bool reaches_next(const struct wanted_lag *w, double spacing)
+{
+    double far = 0;
+    return w->tolerance &&
+           (spacing_read(w->c, w->tolerance, &far, NULL) < 0 || far < 0 || far >= fabs(spacing));
+}
+
 /* A number of steps, or (*table is set) of each position another. */
 static int find_lag(struct core *core, struct wanted_lag *w, int64_t *steps, const int64_t **table,
                     struct hr_error *e)
@@ -68,7 +77,7 @@ static int find_lag(struct core *core, struct wanted_lag *w, int64_t *steps, con
     if (w->c->n > 1 && spacing_even(w->c, &spacing, &at)) {
         double n = w->back / spacing;
         bool whole = isfinite(n) && fabs(n - round(n)) <= 1e-6 && fabs(n) <= 1e15;
-        if (whole || !w->tolerance)
+        if (!w->tolerance || (whole && !reaches_next(w, spacing)))
             return coordinate_steps(w->c, w->duration, "", steps, e);
     }
     return find_table(core, w, table, e);

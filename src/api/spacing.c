@@ -31,7 +31,8 @@ double spacing_noise(const struct coordinate *c)
     if (!c->floats)
         return 0;
     for (int64_t i = 0; i < c->n; i++)
-        most = fabs(c->floats[i]) > most ? fabs(c->floats[i]) : most;
+        if (isfinite(c->floats[i]) && fabs(c->floats[i]) > most)
+            most = fabs(c->floats[i]);
     double noise = 4 * most * (c->single ? (double)FLT_EPSILON : DBL_EPSILON);
     return c->kind == COORDINATE_TIME ? ceil(noise * (double)c->time.unit_ns / 1000) + 1 : noise;
 }
@@ -95,6 +96,11 @@ int coordinate_steps(const struct coordinate *c, const char *duration, const cha
                          "no number of its steps: %s",
                          c->name, (long long)i, at, duration, instead);
     }
+    if (spacing == 0)
+        return error_set(e, HR_EINVAL,
+                         "coordinate %s has the same value everywhere: \"%s\" is no number of its "
+                         "steps",
+                         c->name, duration);
     double n = want / spacing;
     if (!isfinite(n) || fabs(n - round(n)) > 1e-6 || fabs(n) > 1e15)
         return error_set(e, HR_EINVAL,

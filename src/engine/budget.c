@@ -30,6 +30,7 @@ struct divide { /* what stays the same over all tries */
 struct division { /* one division */
     bool push, keep;
     uint64_t max_open, ahead, window, slots;
+    uint64_t known; /* batches behind one in which its chunks may be needed, too */
     uint64_t lane, work, hold, tables;
     uint64_t early; /* of hold: for chunks that are read ahead */
 };
@@ -118,9 +119,9 @@ static struct division try_way(const struct divide *d, enum way way, uint64_t ah
 {
     struct division t = {
         .push = way == WAY_PUSH || way == WAY_PUSH_ONLY, .keep = way == WAY_KEEP, .ahead = ahead};
-    uint64_t known = t.keep ? ahead : d->plan->horizon;
+    t.known = t.keep ? ahead : d->plan->horizon;
     t.max_open = least(t.push ? plus(d->plan->horizon, ahead) : ahead + 1, d->steps);
-    t.window = least(plus(t.max_open, known), d->steps);
+    t.window = least(plus(t.max_open, t.known), d->steps);
     t.slots = plus(t.max_open, ahead > 1 ? 2 : 1);
     t.lane = lean ? d->f->ticket : d->lane;
     t.work =
@@ -205,6 +206,7 @@ static bool constrained_try(const struct divide *d, uint64_t n, uint64_t lane, u
             high = wider.window - 1;
         }
     }
+    t->known = t->window == d->steps ? d->plan->horizon : t->window - n;
     return true;
 }
 
@@ -345,6 +347,7 @@ int budget_divide(struct budget *b, const struct plan *p, const struct footprint
                          .chunk_bytes = job_chunk_bytes(entries, c)};
     b->hold_cap = c->budget - sum_of(&d, &t) + t.hold;
     b->early = t.early;
+    b->known = least(t.known, t.window - 1);
     b->facts = (struct engine_facts){.budget = c->budget,
                                      .minimum = minimum - c->spare,
                                      .tables = t.tables,

@@ -24,6 +24,8 @@ struct budget {
     uint32_t idle;                     /* chunks kept without a known need, at most */
     uint64_t piece_bytes, chunk_bytes; /* of the rings that jobs carry */
     uint64_t hold_cap;
+    uint64_t
+        known; /* batches behind one that may need its chunks again: planned before these are read */
     uint64_t early; /* of hold_cap: only for chunks that are read ahead of the open batches */
 };
 

@@ -121,8 +121,7 @@ static uint32_t late_candidate(struct engine *g, struct scan *s, enum mode *mode
 /* Are all needs planned that chunks of this batch have within reach? Only then can it be said what is ready. */
 static bool needs_known(const struct engine *g, uint32_t step)
 {
-    const struct engine_facts *f = &g->budget.facts;
-    return g->window.exhausted || step + (f->window - f->max_open) < g->window.end;
+    return g->window.exhausted || step + g->budget.known < g->window.end;
 }
 
 /* The first needed chunk that may be read now, or NONE. The scan remembers what has to wait. */

@@ -54,15 +54,17 @@ static int dim_narrow(const struct plan_part *sel, const struct part_axis *x,
     if (x->edge == EDGE_PAD || x->edge == EDGE_CLIP || a->places)
         return 0;
     int64_t low = reach_invert(x, 0), high = reach_invert(x, x->size - reach_span(x) + 1);
+    struct plan_axis others = *a;
     narrow(x, a);
     if (a->first < a->last)
         return 0;
     if (n_axes == 1 && !x->table)
         return error_set(e, HR_EINVAL,
-                         "no sample has all its steps inside the arrays: the views reach from "
-                         "sample id %lld on, but only up to %lld; use fewer steps or a smaller "
-                         "offset",
-                         (long long)low, (long long)high);
+                         "no sample has all its steps inside the arrays: those of one view would "
+                         "lie inside for ids %lld … %lld, all others for %lld … %lld; use fewer "
+                         "steps or a smaller offset",
+                         (long long)low, (long long)high - 1, (long long)others.first,
+                         (long long)others.last - 1);
     return error_set(e, HR_EINVAL,
                      "no sample lies inside the arrays along sample axis %d: view %d leaves no "
                      "position of it",

@@ -103,6 +103,43 @@ def test_numbers(tmp_path: Path) -> None:
         0: 0, 1: 1, 2: 2, 3: 3, 4: 4}  # fmt: skip
 
 
+def test_positions_without_a_value(tmp_path: Path) -> None:
+    """NaT and NaN are nobody's counterpart, wherever they stand; what is infinite has none either."""
+    hours = np.array([0, 6, -1, 12, 24, 30, -1, 36])
+    times = pd.Series(pd.Timestamp("2001-01-01") + pd.to_timedelta(hours, unit="h")).where(hours >= 0)
+    back = {1: 0, 3: 1, 5: 4, 7: 5}
+    for falling in (False, True):
+        order = slice(None, None, -1 if falling else 1)
+        wanted = {7 - i: 7 - j for i, j in back.items()} if falling else back
+        archive = write(tmp_path / f"a{falling}.zarr", times[order].to_numpy())
+        view = hr.view("x", time=hr.lag("6h"))
+        assert rows(archive.samples(along="time", now="x", x=view), "x") == wanted
+        near = hr.view("x", time=hr.lag("6h", "2h"))
+        assert rows(archive.samples(along="time", now="x", x=near), "x") == wanted
+        both = hr.combine({"a": archive, "b": archive})
+        joined = both.samples(along="time", now="a/x", x=hr.view("b/x", join="inner"))
+        assert joined.ids.tolist() == [i for i in range(8) if hours[order][i] >= 0]
+    depth = write(tmp_path / "b.zarr", np.array([0.5, 1, np.nan, 2, 4, np.inf]), "depth")
+    assert rows(depth.samples(along="depth", x=hr.view("x", depth=hr.lag(1))), "x") == {3: 1}
+    assert rows(depth.samples(along="depth", x=hr.view("x", depth=hr.lag(1, 0.5))), "x") == {1: 0, 3: 1}
+    mixed = write(tmp_path / "c.zarr", pd.DatetimeIndex(["2001-01-02", pd.NaT, "2001-01-01", "2001-01-05"]))
+    with pytest.raises(hr.InvalidError, match=r"time is not sorted \(at index 3, 2001-01-05"):
+        mixed.samples(along="time", x=hr.view("x", time=hr.lag("1D")))
+
+
+@pytest.mark.parametrize("far", ["5h", "6h", "13h"])
+def test_tolerances_reach_over_the_ends_of_even_axes(tmp_path: Path, far: str) -> None:
+    """The same as on an axis of which one more position is missing."""
+    times = pd.date_range("2001-01-01", periods=20, freq="6h")
+    for at in (times, times[::-1], times.delete(11)):
+        rising = at.sort_values()
+        near = rising.get_indexer(at - pd.Timedelta("12h"), method="nearest", tolerance=pd.Timedelta(far))
+        wanted = {i: at.get_loc(rising[j]) for i, j in enumerate(near) if j >= 0}
+        archive = write(tmp_path / f"{len(at)}{at[0].day}.zarr", at)
+        got = rows(archive.samples(along="time", now="x", x=hr.view("x", time=hr.lag("12h", far))), "x")
+        assert got == wanted
+
+
 def over(times: Any, low: int, high: int, most: Any = None) -> list[int]:
     """Positions whose steps stay inside and run over no gap, from the definition."""
     apart = np.diff(np.asarray(times).astype("M8[s]").astype("i8")).astype("f8")
@@ -231,6 +268,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
     twice = write(tmp_path / "b.zarr", np.array([1, 2, 2, 5]), "depth")
     texts = write(tmp_path / "c.zarr", np.array(["a", "b", "d"]), "name")
     even = write(tmp_path / "d.zarr", np.arange(8), "depth")
+    same = write(tmp_path / "e.zarr", np.ones(4), "depth")
 
     def open_(archive: hr.Archive, along: str = "time", **steps: Any) -> None:
         archive.samples(along=along, x=hr.view("x", **steps))
@@ -243,6 +281,10 @@ def test_what_cannot_be(tmp_path: Path) -> None:
         open_(archive, time=hr.lag("soon"))
     with pytest.raises(hr.InvalidError, match="has a value twice"):
         open_(twice, "depth", depth=hr.lag(1))
+    with pytest.raises(hr.InvalidError, match="has the same value everywhere"):
+        open_(same, "depth", depth=hr.lag(1))
+    with pytest.raises(hr.InvalidError, match="lie inside for ids 9 … 16, all others for 0 … 7"):
+        even.samples(along="depth", now="x", x=hr.view("x", depth=hr.lag(9)))
     with pytest.raises(hr.InvalidError, match="holds texts"):
         open_(texts, "name", name=hr.lag(1))
     with pytest.raises(hr.InvalidError, match="holds texts: it has no gaps"):

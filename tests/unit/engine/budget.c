@@ -67,6 +67,27 @@ static void nothing_is_read_again_from_comfortable_on(void)
     }
 }
 
+/* Where the blocks are open from the first batch to the last, all batches are planned before a chunk is read for some. */
+static void short_epochs_begin_with_all_that_is_needed(void)
+{
+    const struct tiny all_open = {
+        .samples = 160, .chunk = 40, .rows = 4, .shuffle = HR_SHUFFLE_SPREAD};
+    int rc;
+    for (uint32_t ahead = 1; ahead < 6; ahead++) {
+        struct engine_config c = tiny_config(1u << 30);
+        c.ahead = ahead;
+        uint64_t comfortable = facts_of(all_open, c, &rc, NULL).comfortable;
+        for (int i = 0; i < 12; i++) {
+            c.budget = i == 11 ? 1u << 30 : comfortable + (uint64_t)i * comfortable / 10;
+            struct engine *g = tiny_engine(all_open, &c);
+            check_eq(tiny_run(g, ACTION_FINISH), 40);
+            check_eq(engine_stats(g)->chunks_read, 4);
+            check(engine_stats(g)->peak <= c.budget);
+            engine_free(g);
+        }
+    }
+}
+
 static void plenty_pushes_and_keeps_only_when_asked(void)
 {
     int rc;
@@ -151,6 +172,7 @@ int main(void)
     RUN(a_refusal_names_the_numbers_and_the_ways_out);
     RUN(nothing_is_read_again_from_comfortable_on);
     RUN(plenty_pushes_and_keeps_only_when_asked);
+    RUN(short_epochs_begin_with_all_that_is_needed);
     RUN(what_is_held_at_once_anyhow_is_kept_unasked);
     RUN(more_blocks_than_are_open_are_not_kept_unasked);
     RUN(read_ahead_follows_what_is_in_flight);
