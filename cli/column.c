@@ -153,6 +153,11 @@ int column_read(const struct request *r, const struct opened *o, const char *opt
     struct hr_error e;
     char *json = NULL;
     const char *dot = strrchr(name, '.'), *part = dot ? dot + 1 : name;
+    if (!*name)
+        return cli_usage(r->command,
+                         "%s: a name is empty: an array along a sample axis, or a part of its "
+                         "dates such as month, is expected",
+                         option);
     int rc = hr_archive_array_json(o->archive, name, &json, &e);
     if (rc < 0 && date_part_known(part))
         return read_part(r, o, option, dot ? cli_keep_text(name, (size_t)(dot - name)) : r->along,

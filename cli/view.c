@@ -329,6 +329,8 @@ static int add_join(const struct language *l, const struct whole *w)
                      "tolerance= and on= belong to join=inner or join=left");
     if (!is(w->join, "inner") && !is(w->join, "left"))
         return wrong(l, w->join, "join is inner or left");
+    if (w->on.at && (!dim.size || (other && dim.size + 1 == w->on.size)))
+        return wrong(l, w->on, "on is DIM, or DIM:AXIS");
     if (!w->on.at && l->request->n_axes > 1)
         return wrong(l, w->join, "of several sample axes on=DIM says which one is joined");
     const char *axis =
