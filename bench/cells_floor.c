@@ -193,7 +193,8 @@ static void chunks_load(struct job *j, const char *path)
     }
     fclose(f);
     enum codec how = !strcmp(codec, "zstd") ? CODEC_ZSTD : CODEC_BLOSC;
-    j->values = (struct archive){.codec = how, .chunk_bytes = items * 4, .object_bound = items * 8 + 4096};
+    j->values =
+        (struct archive){.codec = how, .chunk_bytes = items * 4, .object_bound = items * 8 + 4096};
     j->columns = j->values;
     j->columns.chunk_bytes = items * size;
 }

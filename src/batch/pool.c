@@ -1,5 +1,6 @@
 /* See pool.h. Large blocks are mappings of their own; small ones are cut from *slabs*, mappings of
- * one huge page for blocks of one class. A class lists the slabs that have room, the one that got a
+ * one huge page, or of four, for blocks of one class: a block that is no huge page itself is part of one, which saves most of
+ * the page faults and of the address translation. A class lists the slabs that have room, the one that got a
  * block back last in front. The head of a slab takes its first page and is found from a block by
  * its address. A free block holds its list link in its own first bytes; they were written before,
  * so that touches no fresh page. Sizes above 2^47 are refused: no address space holds them. */
@@ -15,9 +16,12 @@
 #define POOL_CLASSES   (((POOL_MAX_BITS - POOL_MIN_BITS) << POOL_STEP_BITS) + 1)
 #define SLAB_BYTES     ((size_t)2 << 20)
 #define SLAB_HEAD      4096
-#define SLAB_MOST      (SLAB_BYTES / 8) /* larger blocks are mapped one by one … */
+#define SLAB_MOST      (SLAB_BYTES / 8)
+#define WIDE_BYTES     ((size_t)8 << 20)
+#define WIDE_MOST      (WIDE_BYTES / 8) /* larger blocks are mapped one by one … */
 #define SLAB_MIN_CAP                                                                               \
     ((uint64_t)32 << 20) /* … and all blocks of a pool too small to afford half-used slabs */
+#define WIDE_MIN_CAP ((uint64_t)128 << 20)
 
 struct pool_link {
     struct pool_link *next;
@@ -33,8 +37,8 @@ struct pool_class {
     uint64_t asked;            /* the pool's turn when a block of the class was last asked for */
 };
 struct pool {
-    int refs;  /* atomic */
-    bool cuts; /* small blocks come from slabs */
+    int refs;                 /* atomic */
+    uint64_t cuts, cuts_wide; /* blocks up to this size come from slabs, from wide ones */
     struct {
         pthread_mutex_t mutex;
         uint64_t cap, turn;
@@ -64,16 +68,17 @@ static unsigned class_of(uint64_t n)
     return ((top - POOL_MIN_BITS) << POOL_STEP_BITS) + (unsigned)part;
 }
 
-static bool is_cut(const struct pool *p, uint64_t bytes)
+/* Bytes of the slabs that blocks of a class are cut from; 0: they are mapped one by one. */
+static size_t slab_bytes(const struct pool *p, uint64_t bytes)
 {
-    return p->cuts && bytes <= SLAB_MOST;
+    return bytes <= p->cuts ? SLAB_BYTES : bytes <= p->cuts_wide ? WIDE_BYTES : 0;
 }
 
 /* ---- slabs ----------------------------------------------------------------------------------- */
 
-static struct slab *slab_of(void *block)
+static struct slab *slab_of(void *block, size_t slab)
 {
-    return (struct slab *)((uintptr_t)block & ~(uintptr_t)(SLAB_BYTES - 1));
+    return (struct slab *)((uintptr_t)block & ~(uintptr_t)(slab - 1));
 }
 
 static void slab_link(struct pool_class *k, struct slab *s)
@@ -149,8 +154,8 @@ static bool class_shrink_locked(struct pool *p, unsigned c)
     if (!s)
         return false;
     slab_unlink(k, s);
-    p->synced.stats.free -= SLAB_BYTES;
-    pages_unmap(s, SLAB_BYTES);
+    p->synced.stats.free -= slab_bytes(p, bytes);
+    pages_unmap(s, slab_bytes(p, bytes));
     return true;
 }
 
@@ -187,7 +192,8 @@ struct pool *pool_new(uint64_t cap)
         return NULL;
     }
     p->refs = 1;
-    p->cuts = cap >= SLAB_MIN_CAP;
+    p->cuts = cap >= SLAB_MIN_CAP ? SLAB_MOST : 0;
+    p->cuts_wide = cap >= WIDE_MIN_CAP ? WIDE_MOST : 0;
     p->synced.cap = cap;
     return p;
 }
@@ -245,13 +251,14 @@ static void note_peak_locked(struct pool *p)
 /* A fresh slab for class c and its first block. */
 static void *cut_slab(struct pool *p, unsigned c, uint64_t bytes)
 {
-    struct slab *s = pages_map(SLAB_BYTES);
+    size_t whole = slab_bytes(p, bytes);
+    struct slab *s = pages_map_on(whole, whole);
     if (!s)
         return NULL;
-    *s = (struct slab){.class = c, .blocks = (uint32_t)((SLAB_BYTES - SLAB_HEAD) / bytes)};
+    *s = (struct slab){.class = c, .blocks = (uint32_t)((whole - SLAB_HEAD) / bytes)};
     pthread_mutex_lock(&p->synced.mutex);
     slab_link(&p->synced.classes[c], s);
-    p->synced.stats.free += SLAB_BYTES;
+    p->synced.stats.free += whole;
     void *block = take_locked(p, c, bytes);
     note_peak_locked(p);
     pthread_mutex_unlock(&p->synced.mutex);
@@ -276,17 +283,17 @@ void *pool_get(struct pool *p, size_t n)
         return NULL;
     unsigned c = class_of(n);
     uint64_t bytes = class_bytes(c);
-    bool cut = is_cut(p, bytes);
+    size_t slab = slab_bytes(p, bytes);
     pthread_mutex_lock(&p->synced.mutex);
     void *block = take_locked(p, c, bytes);
     p->synced.stats.recycled += block != NULL;
     p->synced.stats.mapped += block == NULL;
     if (!block)
-        make_room_locked(p, cut ? SLAB_BYTES : bytes);
+        make_room_locked(p, slab ? slab : bytes);
     pthread_mutex_unlock(&p->synced.mutex);
     if (block)
         return block;
-    return cut ? cut_slab(p, c, bytes) : map_single(p, bytes);
+    return slab ? cut_slab(p, c, bytes) : map_single(p, bytes);
 }
 
 void pool_put(struct pool *p, void *block, size_t n)
@@ -295,19 +302,19 @@ void pool_put(struct pool *p, void *block, size_t n)
         return;
     unsigned c = class_of(n);
     uint64_t bytes = class_bytes(c), unmap = 0;
-    bool cut = is_cut(p, bytes);
+    size_t slab = slab_bytes(p, bytes);
     pthread_mutex_lock(&p->synced.mutex);
     struct pool_class *k = &p->synced.classes[c];
     struct pool_stats *s = &p->synced.stats;
     bool keep = !p->synced.closed && s->used + s->free <= p->synced.cap;
     s->used -= bytes;
     s->free += bytes;
-    if (cut) {
-        struct slab *home = slab_of(block);
+    if (slab) {
+        struct slab *home = slab_of(block, slab);
         if (slab_give(k, home, block) && !keep) {
             slab_unlink(k, home);
             block = home;
-            unmap = SLAB_BYTES;
+            unmap = slab;
         }
     } else if (keep) {
         ((struct pool_link *)block)->next = k->singles;

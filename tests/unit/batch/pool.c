@@ -131,6 +131,36 @@ static void small_blocks_share_huge_pages(void)
     pool_unref(p);
 }
 
+/* Those of half a MiB, too: four huge pages hold a dozen of them. */
+static void medium_blocks_share_wide_slabs(void)
+{
+    enum { N = 25, SIZE = 640 << 10 };
+    struct pool *p = pool_new(256 * MB);
+    char *blocks[N];
+    bool good = true;
+    for (int i = 0; i < N; i++) {
+        blocks[i] = pool_get(p, SIZE);
+        memset(blocks[i], i, SIZE);
+    }
+    for (int i = 0; i < N; i++)
+        good &= blocks[i][0] == (char)i && blocks[i][SIZE - 1] == (char)i;
+    check(good);
+    check_eq(stats_of(p).mapped, 3);
+    check(stats_of(p).used + stats_of(p).free <= 24 * MB);
+    for (int i = 0; i < N; i++)
+        pool_put(p, blocks[i], SIZE);
+    check_eq(stats_of(p).used, 0);
+    void *big = pool_get(p, 250 * MB);
+    check(stats_of(p).used + stats_of(p).free <= 256 * MB);
+    pool_put(p, big, 250 * MB);
+    pool_unref(p);
+    struct pool *small = pool_new(64 * MB); /* which cannot afford them */
+    void *one = pool_get(small, SIZE);
+    check(stats_of(small).used + stats_of(small).free <= MB);
+    pool_put(small, one, SIZE);
+    pool_unref(small);
+}
+
 static void a_closed_pool_keeps_nothing(void)
 {
     uint64_t before = mem_live();
@@ -201,6 +231,7 @@ int main(void)
     RUN(the_class_not_asked_for_longest_goes_first);
     RUN(every_size_gets_a_block_that_holds_it);
     RUN(small_blocks_share_huge_pages);
+    RUN(medium_blocks_share_wide_slabs);
     RUN(a_closed_pool_keeps_nothing);
     RUN(no_memory_is_an_answer_not_a_crash);
     RUN(threads_never_share_a_block);
