@@ -10,7 +10,8 @@ http     the same from nginx on loopback, on the same cores; annbatch over obsto
 wan      20 ms away, 10 Gbit/s: the epoch beside bare GETs of the same objects; the first batch in round trips
 quality  every cell once, as written; entropy of labels in a batch, variance of batch means
 
-Every measurement is a process of its own, page cache warm; the programs of a section take turns, `--rounds` times. Shown is
+Every measurement is a process of its own, page cache warm; the programs of a section take turns, `--rounds` times.
+Shown is
 the best round and the least CPU time; a bar compares best with best.
 """
 
@@ -30,10 +31,10 @@ ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "tests" / "wire"))
 sys.path.insert(0, str(HERE))
 
+import wan as networks  # noqa: E402
 from nginx import Nginx  # noqa: E402
 from wan import Near, Wan  # noqa: E402
 
-import wan as networks  # noqa: E402
 from report import Bar, bar_cells, plain_table  # noqa: E402
 
 CELLS = 200_000
@@ -73,7 +74,9 @@ class Programs:
     def decode(self, layout: str) -> Result:
         return run(self.a.floor, "decode", self.folder / f"{layout}.chunks", self.folder / "scdl" / "row_ptr.npy")
 
-    def script(self, python: Path, name: str, layout: str, url: str | None, within: Sequence[str], *more: object) -> Result:
+    def script(
+        self, python: Path, name: str, layout: str, url: str | None, within: Sequence[str], *more: object
+    ) -> Result:
         return run(
             python, "-W", "ignore", HERE / "cells" / name, "--atlas", self.where(layout, url), *more, within=within
         )
@@ -225,12 +228,26 @@ def wan(p: Programs, t: Table) -> None:
     if reason := networks.missing():
         print(f"skipped: wan: {reason}")
         return
-    with tempfile.TemporaryDirectory() as state, Wan() as way, Nginx(p.folder, Path(state), within=way.server) as server:
+    with (
+        tempfile.TemporaryDirectory() as state,
+        Wan() as way,
+        Nginx(p.folder, Path(state), within=way.server) as server,
+    ):
         urls = objects(p, server.url, "lz4_i4", Path(state) / "urls")
         size = sum(f.stat().st_size for f in (p.folder / "lz4_i4" / "X").rglob("*") if f.is_file())
 
         def bare(n: int) -> Result:
-            r = run(p.a.get, "--largest", 1 << 20, "--base", f"{server.url}/lz4_i4", "--in-flight", n, urls, within=way.client)
+            r = run(
+                p.a.get,
+                "--largest",
+                1 << 20,
+                "--base",
+                f"{server.url}/lz4_i4",
+                "--in-flight",
+                n,
+                urls,
+                within=way.client,
+            )
             return {"wall": r["seconds"], "cpu": r["cpu"], "cells": CELLS, "peak_rss": 0, "bytes": r["bytes"]}
 
         n = min((32, 64, 128, 256), key=lambda n: bare(n)["wall"])
@@ -244,7 +261,12 @@ def wan(p: Programs, t: Table) -> None:
         got = max(t.raw["wan lz4_i4"], key=rate)
         fetched = got["stats"]["bytes"]["read"]
         ours = fetched / got["wall"]
-        t.limit("20 ms away, share of bare GETs in bytes", 0.85, True, ours / (size / min(r["wall"] for r in t.raw[f"wan bare GETs ({n})"])))
+        t.limit(
+            "20 ms away, share of bare GETs in bytes",
+            0.85,
+            True,
+            ours / (size / min(r["wall"] for r in t.raw[f"wan bare GETs ({n})"])),
+        )
         t.limit("20 ms away, first batch in round trips", 4, False, (t.first("wan first") or 0) / 0.02)
         t.limit("bytes fetched over stored", 1.1, False, fetched / size)
         t.limit("bytes fetched over plan()'s", 1.02, False, fetched / got["plan"]["cost"]["read_bytes"])
@@ -268,11 +290,22 @@ def quality(p: Programs, t: Table) -> None:
         except Failed as e:
             print(f"{name}: {e}", file=sys.stderr)
             continue
-        print(f"{name:38} entropy {r['entropy']:.2f} of {r['entropy_ideal']:.2f} bits, variance {r['variance']:.2f}", flush=True)
+        print(
+            f"{name:38} entropy {r['entropy']:.2f} of {r['entropy_ideal']:.2f} bits, variance {r['variance']:.2f}",
+            flush=True,
+        )
     for ours, theirs in (("headrace lz4_u2", "annbatch"), ("headrace scdl", "memmap")):
         if ours in got and theirs in got:
-            t.limit(f"entropy of {ours[9:]}, over {theirs}'s", 1, True, got[ours]["entropy"] / got[theirs]["entropy"], "×")
-            t.limit(f"variance of {ours[9:]}, over {theirs}'s", 1, False, got[ours]["variance"] / got[theirs]["variance"], "×")
+            t.limit(
+                f"entropy of {ours[9:]}, over {theirs}'s", 1, True, got[ours]["entropy"] / got[theirs]["entropy"], "×"
+            )
+            t.limit(
+                f"variance of {ours[9:]}, over {theirs}'s",
+                1,
+                False,
+                got[ours]["variance"] / got[theirs]["variance"],
+                "×",
+            )
 
 
 SECTIONS: dict[str, Callable[[Programs, Table], None]] = {
@@ -303,7 +336,9 @@ def main() -> int:
     heads = ["cell", "bar", "measured", "limit", "verdict", "note"]
     print(plain_table(heads, [bar_cells(b) for b in t.bars]))
     if a.json:
-        a.json.write_text(json.dumps({"rounds": t.raw, "bars": [vars(b) | {"verdict": b.verdict} for b in t.bars]}, indent=1))
+        a.json.write_text(
+            json.dumps({"rounds": t.raw, "bars": [vars(b) | {"verdict": b.verdict} for b in t.bars]}, indent=1)
+        )
     return any(b.verdict == "FAIL" for b in t.bars)
 
 

@@ -1,11 +1,11 @@
-"""annbatch on the same atlas: blocks of 512 cells (its default), 32 of them at once, decoded by zarrs or zarr-python."""
-
-import numpy as np
-import zarr
-from measure import arguments, measure
+"""annbatch on the same atlas: blocks of 512 cells (its default), 32 of them at once, decoded by zarrs or
+zarr-python."""
 
 import anndata
+import numpy as np
+import zarr
 from annbatch import Loader
+from measure import arguments, measure
 
 
 def batches(a):

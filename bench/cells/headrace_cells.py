@@ -53,7 +53,10 @@ def main():
         if not a.stats:
             return {}
         plan = kept["it"].plan()
-        return {"stats": kept["it"].stats(), "plan": {k: plan[k] for k in plan if k in ("block", "spread", "cost", "memory")}}
+        return {
+            "stats": kept["it"].stats(),
+            "plan": {k: plan[k] for k in plan if k in ("block", "spread", "cost", "memory")},
+        }
 
     batches = later_epoch if a.later else first_epoch
     measure(a, batches(), len, rows, more)

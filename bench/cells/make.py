@@ -3,7 +3,8 @@
     make.py FOLDER [--cells N] [LAYOUT...]
 
 200,000 cells × 20,000 genes. A cell is as many draws from the genes of its type as it has molecules; what differs from
-droplet data is that nobody measured it. 40 donors of 5,000 cells follow one another, a donor's cells are in the order of
+droplet data is that nobody measured it. 40 donors of 5,000 cells follow one another, a donor's cells are in the
+order of
 their types (25): so do atlases lie that were put together of studies, and it is what shuffling has to overcome.
 
 scdl          plain SCDL: values float32, columns uint16, offsets uint32, raw; header.sch and feature tables
@@ -47,7 +48,9 @@ def quantiles(rng: Any) -> Any:
     for t in range(TYPES):
         weight = usual * np.exp(rng.normal(0, 0.8, GENES))
         edges = np.cumsum(weight) / weight.sum()
-        tables[t] = np.minimum(np.searchsorted(edges, (np.arange(1 << 16) + rng.random(1 << 16)) / (1 << 16)), GENES - 1)
+        tables[t] = np.minimum(
+            np.searchsorted(edges, (np.arange(1 << 16) + rng.random(1 << 16)) / (1 << 16)), GENES - 1
+        )
     return tables
 
 
@@ -136,7 +139,9 @@ def frames(folder: Path) -> tuple[Any, Any]:
         },
         index=[f"cell{i}" for i in range(len(o["donor"]))],
     )
-    return obs, pd.DataFrame({"feature_id": [f"G{i:05}" for i in range(GENES)]}, index=[f"G{i:05}" for i in range(GENES)])
+    return obs, pd.DataFrame(
+        {"feature_id": [f"G{i:05}" for i in range(GENES)]}, index=[f"G{i:05}" for i in range(GENES)]
+    )
 
 
 def scdl_facts(folder: Path, to: Path, items: int, rows: int, chunk_rows: int = 0) -> None:
@@ -193,7 +198,12 @@ def make_anndata(folder: Path, to: Path, column: str, codec: Any, shards: bool) 
         items = x[source]
         step = SHARD if shards else CHUNK * 64
         array = group.create_array(
-            name, shape=items.shape, dtype=kind, chunks=(CHUNK,), shards=(SHARD,) if shards else None, compressors=[codec]
+            name,
+            shape=items.shape,
+            dtype=kind,
+            chunks=(CHUNK,),
+            shards=(SHARD,) if shards else None,
+            compressors=[codec],
         )
         for i in range(0, len(items), step):
             array[i : i + step] = items[i : i + step].astype(kind)
@@ -230,7 +240,11 @@ def make_raw_zarr(folder: Path, to: Path) -> None:
     cells = (folder / "scdl" / "row_ptr.npy").stat().st_size // 4 - 1
     document(to, {"node_type": "group", "attributes": {}})
     document(to / "X", {"node_type": "group", "attributes": matrix_attributes(cells)})
-    for name, source, kind in (("data", "data.npy", "f4"), ("indices", "col_ptr.npy", "u2"), ("indptr", "row_ptr.npy", "u4")):
+    for name, source, kind in (
+        ("data", "data.npy", "f4"),
+        ("indices", "col_ptr.npy", "u2"),
+        ("indptr", "row_ptr.npy", "u4"),
+    ):
         file = folder / "scdl" / source
         n = file.stat().st_size // np.dtype(kind).itemsize
         document(

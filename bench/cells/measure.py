@@ -4,7 +4,8 @@ A loader is a function that yields one shuffled epoch of batches; `cells(batch)`
 `rows(batch)` gives (values, offsets, ids) of it, ids None where the loader has its own list. The clock runs from before
 the atlas is opened to the last batch; importing is outside it, since a process pays that once.
 
-Prints one line of JSON: wall and cpu in seconds, cells, first_batch (seconds after the start), rss_import and peak_rss in
+Prints one line of JSON: wall and cpu in seconds, cells, first_batch (seconds after the start), rss_import and
+peak_rss in
 bytes, and whatever the loader adds. With --check every cell has to come once, with its number of genes and its sum of
 counts, and how well the epoch was shuffled is added: `entropy`, of the labels of a batch in bits (mean of the batches),
 beside `entropy_ideal`, of batches drawn at random; `variance`, of the batches' mean count, over what it would be if

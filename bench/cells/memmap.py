@@ -1,6 +1,7 @@
 """The 40-line loader: SCDL by numpy memmaps, a block shuffle and one gather a batch. The local competitor to beat.
 
-Blocks of neighbouring cells in random order, `WINDOW` of them at a time, the cells of a window in random order. A batch is
+Blocks of neighbouring cells in random order, `WINDOW` of them at a time, the cells of a window in random order. A
+batch is
 its rows' slices, put one behind the other. No threads (the slices are too short to let go of the GIL for), no ranks, no
 resume; the system's page cache is all the memory it manages."""
 

@@ -1,4 +1,5 @@
-"""The published proposal for remote SCDL, as it behaves: chunks downloaded whole into a folder, a window of chunks at a time,
+"""The published proposal for remote SCDL, as it behaves: chunks downloaded whole into a folder, a window of chunks
+at a time,
 the next window prefetched by one thread, rows looked up one by one in the cache's memmaps, torch's DataLoader with
 bionemo's collate function. Written anew from what it does; the defects stay (a chunk that was evicted too early is
 downloaded again), files that race are asked for anew, where the proposal would end the run.
@@ -129,9 +130,7 @@ def main():
             cache.file(name)
         data = Rows(cache, a.chunk_rows, a.all_cells)
         kept["sampler"] = Windows(data, a.window, a.seed)
-        yield from DataLoader(
-            data, batch_size=a.batch, sampler=kept["sampler"], collate_fn=collate_sparse_matrix_batch
-        )
+        yield from DataLoader(data, batch_size=a.batch, sampler=kept["sampler"], collate_fn=collate_sparse_matrix_batch)
 
     def rows(b):
         at = given[0]
