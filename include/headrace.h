@@ -420,6 +420,8 @@ struct hr_cells_options {
     int has_first, has_last;
     double pad_value, special_value; /* padded: the values there */
     int64_t row_chunk;               /* rows that are read together; 0: chosen */
+    const char *items,
+        *values; /* padded: what the first two tensors are called; NULL: "genes" and "values" */
     /* Bytes of indptr, 8 a row, that are read when the view is made, at most; of more it is read along the way. 0: 16 MiB,
      * below 0: none. */
     int64_t read_offsets;

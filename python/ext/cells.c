@@ -89,6 +89,15 @@ static int fraction(PyObject *dict, const char *name, double *out)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Lives as long as the dict. */
+static int name(PyObject *dict, const char *key, const char **out)
+{
+    PyObject *x = PyDict_GetItemString(dict, key);
+    if (x && x != Py_None)
+        *out = PyUnicode_AsUTF8AndSize(x, NULL);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /* A buffer of n items, or none. */
 static int items(PyObject *dict, const char *name, Py_buffer *b, size_t size, int64_t n)
 {
@@ -117,7 +126,8 @@ static int options_of(PyObject *dict, struct hr_cells_options *o)
         whole(dict, "first", &o->first) || whole(dict, "last", &o->last) ||
         whole(dict, "has_first", &first) || whole(dict, "has_last", &last) ||
         whole(dict, "row_chunk", &o->row_chunk) || whole(dict, "read_offsets", &o->read_offsets) ||
-        fraction(dict, "total", &o->total) || fraction(dict, "pad_value", &o->pad_value) ||
+        fraction(dict, "total", &o->total) || name(dict, "items", &o->items) ||
+        name(dict, "values", &o->values) || fraction(dict, "pad_value", &o->pad_value) ||
         fraction(dict, "special_value", &o->special_value))
         return -1;
     o->form = (int)form;

@@ -152,6 +152,7 @@ class Archive:
         layer: str | None = None,
         obs: Iterable[str] = (),
         obsm: Iterable[str] = (),
+        neighbors: dict[str, int] | None = None,
         genes: object = None,
         var: str | None = None,
         missing: str = "raise",
@@ -176,6 +177,10 @@ class Archive:
             ``samples.obs["cell_type"].categories`` is the dictionary; numbers as they are.
         obsm
             Arrays of obsm, whose rows are to be in every batch.
+        neighbors
+            Matrices of obsp, and how many neighbours of each cell are drawn, by weight, anew in each epoch:
+            ``{"connectivities": 8}`` gives tensors ``connectivities.cells`` (ids of cells, -1 where there are fewer),
+            ``connectivities.weights`` and ``connectivities.mask``. Of SCDL the name is "neighbors".
         genes
             Names, in the order of the columns that are wanted, or a boolean for each gene; default: all. Of SCDL
             without features: how many there are.
@@ -204,7 +209,8 @@ class Archive:
         from headrace._union import cells_of, names_of
 
         return cells_of(self, {
-            "X": X, "layer": layer, "obs": names_of("obs", obs), "obsm": names_of("obsm", obsm), "genes": genes,
+            "X": X, "layer": layer, "obs": names_of("obs", obs), "obsm": names_of("obsm", obsm),
+            "neighbors": mapping("neighbors", neighbors, "a dict of numbers by name is expected"), "genes": genes,
             "var": var, "missing": missing, "group": group, "dtype": dtype, "normalize": normalize,
             "normalize_over": normalize_over, "log1p": log1p, "row_chunk": row_chunk,
         })  # fmt: skip

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _KINDS = {"csr": 0, "dense": 1, "padded": 2, "ranked": 3}
-_PICKS = {"first": 0, "top": 1, "random": 2}
+_PICKS = {"first": 0, "top": 1, "random": 2, "weighted": 3}
 _DTYPES = {
     "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
     "float16": 10, "bfloat16": 11, "float32": 12, "float64": 13,
@@ -112,8 +112,8 @@ def padded(
     Parameters
     ----------
     pick
-        Of a cell with more genes: "random" ones, drawn by (seed, epoch, cell), anew in each epoch; the "top" ones by
-        value; the "first" ones by column.
+        Of a cell with more genes: "random" ones, drawn by (seed, epoch, cell), anew in each epoch; "weighted" ones,
+        drawn so by their values, in that order; the "top" ones by value; the "first" ones by column.
     bins
         Values as bins 1 … bins - 1 of the cell's own quantiles.
     tokens

@@ -10,7 +10,7 @@ from headrace._forms import Form
 from headrace._genes import Genes, choose, join, unique
 from headrace._obs import Cells, JoinedFrame
 from headrace._samples import build
-from headrace._views import matrix_view, obsm_view
+from headrace._views import matrix_view, neighbors_view, obsm_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -165,6 +165,10 @@ def _describe(
         if name in views:
             refuse("obsm", name, "there is a view of that name already")
         views[name], along = obsm_view(archive, sets, paths, name, along)
+    for name, number in (o.get("neighbors") or {}).items():
+        if name in views:
+            refuse("neighbors", name, "there is a view of that name already")
+        views[name] = neighbors_view(sets, text("neighbors", name), number)
     samples = build(archive, along, views, Cells)
     assert isinstance(samples, Cells)
     samples.become(recipe, frame, genes.names, sets)

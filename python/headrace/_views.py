@@ -128,3 +128,28 @@ def _obsm_array(one: DataSet, name: str) -> Any:
     if len(array.shape) != 2 or array.shape[0] != one.n:
         refuse("obsm", name, f"it is of shape {array.shape}; a row for each of {one.n} cells is expected")
     return array
+
+
+# ---- neighbours ------------------------------------------------------------------------------------------------------
+
+
+def neighbors_view(sets: list[DataSet], name: str, number: object) -> CellsView:
+    """Of each cell some of its neighbours: a row of obsp, drawn by weight."""
+    from headrace._atlas import matrix_at
+    from headrace._errors import NotFoundError
+
+    if len(sets) > 1:
+        refuse("neighbors", name, "cells of a union have neighbours in their own data set alone: open it by itself")
+    one = sets[0]
+    path = f"{one.path}/obsp/{name}" if one.path else f"obsp/{name}"
+    known = one.tree.children(f"{one.path}/obsp" if one.path else "obsp")
+    if not one.tree.has(path):
+        raise NotFoundError(
+            f"neighbors: {one.label} has no {name!r}{near(name, known)}; in obsp it has {', '.join(known) or 'none'}"
+        )
+    matrix = matrix_at(one.tree, path, one.label, [])
+    if matrix.kind != "csr":
+        refuse("neighbors", name, f"{path} is a dense array; a sparse matrix is expected")
+    size = integer(f"neighbors: {name}", number, 1)
+    options = {"form": 2, "pick": 3, "columns": one.n, "length": size, "pad": -1, "items": "cells", "values": "weights"}
+    return CellsView([(*matrix.parts[0], one.n, 0)], [None], options)

@@ -301,6 +301,10 @@ static int spec_make(struct core *c, struct cells_spec *spec, const char *view,
 {
     uint64_t columns = (uint64_t)o->columns;
     spec->row_chunk = o->row_chunk;
+    spec->items = o->items ? arena_strdup(&c->arena, o->items) : "genes";
+    spec->values = o->values ? arena_strdup(&c->arena, o->values) : "values";
+    if (!spec->items || !spec->values)
+        return error_nomem(e, 16, "names of tensors");
     TRY(matrix_find(c, spec, parts, n, e));
     for (int i = 0; i < n && !o->columns; i++)
         columns = (uint64_t)parts[i].columns > columns ? (uint64_t)parts[i].columns : columns;

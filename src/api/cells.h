@@ -14,8 +14,9 @@ struct cells_spec {
     struct cells_genes *genes;
     int n_genes;
     int64_t row_chunk;
-    uint64_t table_bytes; /* matrix.table */
-    uint64_t hash;        /* of all options */
+    uint64_t table_bytes;       /* matrix.table */
+    const char *items, *values; /* names of tensors; NULL: the usual ones */
+    uint64_t hash;              /* of all options */
 };
 void cells_spec_free(struct cells_spec *c);
 

@@ -65,8 +65,8 @@ int cells_wire(const struct view_spec *v, struct arena *a, struct batch_tensor *
     case CELLS_DENSE:
         return tensor(v, a, NULL, f->value, (int64_t)f->n_columns, &out[0], e);
     case CELLS_PADDED:
-        TRY(tensor(v, a, "genes", f->column, length, &out[0], e));
-        TRY(tensor(v, a, "values", f->value, length, &out[1], e));
+        TRY(tensor(v, a, v->cells->items, f->column, length, &out[0], e));
+        TRY(tensor(v, a, v->cells->values, f->value, length, &out[1], e));
         return tensor(v, a, "mask", HR_BOOL, length, &out[2], e);
     case CELLS_RANKED:
         TRY(tensor(v, a, "tokens", f->column, length, &out[0], e));
