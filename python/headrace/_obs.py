@@ -24,12 +24,12 @@ class Cells(Samples):
         self._sets: list[DataSet] = []
         self.genes: Any = None  #: names of the genes of X, in the order of its columns
 
-    def become(self, recipe: tuple[Any, ...], frame: JoinedFrame, genes: Any, sets: list[DataSet]) -> None:
+    def _become(self, recipe: tuple[Any, ...], frame: JoinedFrame, genes: Any, sets: list[DataSet]) -> None:
         self._recipe, self._frame, self.genes, self._sets = recipe, frame, genes, sets
 
     def _derived(self, handle: Any) -> Cells:
         one = Cells(handle, self.archive, self._described)
-        one.become(self._recipe, self._frame, self.genes, self._sets)  # type: ignore[arg-type]
+        one._become(self._recipe, self._frame, self.genes, self._sets)  # type: ignore[arg-type]
         return one
 
     def _again(self) -> tuple[Any, tuple[Any, ...]]:
@@ -60,6 +60,7 @@ class Cells(Samples):
 
     @property
     def obs_columns(self) -> Frame | None:
+        """Names that conditions, splits and weights may use besides coordinates."""
         return self._frame
 
     @property

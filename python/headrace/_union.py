@@ -171,5 +171,5 @@ def _describe(
         views[name] = neighbors_view(sets, text("neighbors", name), number)
     samples = build(archive, along, views, Cells)
     assert isinstance(samples, Cells)
-    samples.become(recipe, frame, genes.names, sets)
+    samples._become(recipe, frame, genes.names, sets)
     return samples

@@ -260,6 +260,7 @@ def test_reports_have_the_documented_members(place: Path) -> None:
     archive = hr.open(place / "era5.zarr")
     samples = archive.samples(along="time", x="t2m")
     boxes = archive.samples(along={"lat": hr.patch(2, edge="clip"), "lon": hr.crop(2)}, x="z")
+    cells = hr.open(place / "atlas.zarr").cells(obs=["cell_type"])
     loader = samples.batches(32, shuffle=True)
     next(iter(loader))
     words = ["bench", str(place / "era5.zarr"), "--along", "time", "--view", "x=t2m", "--batch", "32", "--json"]
@@ -267,7 +268,7 @@ def test_reports_have_the_documented_members(place: Path) -> None:
     found = {
         "Plan": members(loader.plan(), set()),
         "Archive": members(archive.info, {"attributes"}),
-        "Samples": members(samples.info, set()) | members(boxes.info, set()),
+        "Samples": members(samples.info, set()) | members(boxes.info, set()) | members(cells.info, set()),
         "State": members(loader.state_dict(), set()),
         "Measurement": members(json.loads(bench), {"stats"}),
     }
