@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,10 @@ import pytest
 import zarr
 
 import headrace as hr
+
+# Started in the background, where Ctrl-C is ignored: the programs that tests start are to hear it all the same.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def field(shape: tuple[int, ...], dtype: str = "f4", seed: int = 0) -> np.ndarray:
