@@ -8,9 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FORMS = ("csr", "dense", "padded", "ranked")
-PICKS = ("first", "top", "random")
-
 
 class CellsView(Added):
     """Rows of a sparse matrix: `parts` are (indptr, indices, data, columns, set), `maps` one int32 array a data set, or

@@ -210,10 +210,7 @@ static int wire_cells(struct wiring *w, int p, struct hr_error *e)
     struct cells_view *v = arena_alloc(&w->arena, sizeof *v);
     if (!v)
         return error_nomem(e, sizeof *v, "a loader's tables");
-    *v = (struct cells_view){.form = spec->form,
-                             .genes = spec->genes,
-                             .n_genes = spec->n_genes,
-                             .tensor = w->first[view]};
+    *v = (struct cells_view){.form = spec->form, .genes = spec->genes, .tensor = w->first[view]};
     w->parts[p].cells = v;
     return 0;
 }

@@ -6,7 +6,6 @@
 struct cells_view {
     struct cells_form form;
     const struct cells_genes *genes; /* one for each data set */
-    int n_genes;
     int tensor; /* the first; CSR: values, columns, offsets. PADDED: genes, values, mask. RANKED: tokens, mask */
 };
 

@@ -157,7 +157,6 @@ static int seal(struct hr_batch *b, struct ragged *g, struct hr_error *e)
     TRY(offsets_fill(b, g, e));
     b->shapes[g->values][0] = b->shapes[g->values + 1][0] = (int64_t)g->total;
     b->shapes[g->values + 2][0] = b->rows + 1;
-    g->sealed = true;
     return 0;
 }
 

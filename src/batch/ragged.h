@@ -21,7 +21,7 @@ struct ragged {
     uint64_t columns;    /* bytes from the start of the block */
     uint64_t taken;      /* atomic: items, while rows come */
     uint64_t total;      /* of all rows, once sealed */
-    bool placed, sealed;
+    bool placed;
     struct ragged_row *rows;
 };
 
