@@ -268,6 +268,18 @@ void wiring_free(struct wiring *w)
     mem_free(w);
 }
 
+/* Runs of cells may be many; 0: as the plan has it. */
+static uint64_t usual_spread(const struct wiring *w)
+{
+    uint64_t open = 0;
+    for (int i = 0; i < w->samples->n_arrays; i++) {
+        const struct sparse *m = w->arrays[i]->sparse;
+        if (m && (!open || m->open < open))
+            open = m->open;
+    }
+    return open;
+}
+
 void wiring_plan_config(const struct wiring *w, const struct hr_loader_options *o,
                         const struct plan_state *resumed, struct plan_config *out)
 {
@@ -284,7 +296,7 @@ void wiring_plan_config(const struct wiring *w, const struct hr_loader_options *
                                 .shuffle = o->shuffle,
                                 .remainder = o->remainder,
                                 .seed = o->seed,
-                                .spread = (uint64_t)o->spread,
+                                .spread = o->spread ? (uint64_t)o->spread : usual_spread(w),
                                 .block = (uint64_t)o->block,
                                 .streams = (uint64_t)o->streams,
                                 .rows = (uint64_t)o->n,

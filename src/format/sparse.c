@@ -11,6 +11,9 @@
 #define MOST_BYTES  ((uint64_t)32 << 20)
 #define LEAST_READS 10 /* … and stored chunks in it, so that 1 + 1/10 of all are read */
 #define MOST_CHUNKS ((uint64_t)1 << 31)
+#define OPEN_BYTES  ((uint64_t)128 << 20) /* decoded, of row chunks that are open at once */
+#define LEAST_OPEN  16
+#define MOST_OPEN   64
 #define MOST_ROWS   ((uint64_t)1 << 48) /* of a segment: sums and products of them stay numbers */
 #define MOST_ITEMS  ((uint64_t)1 << 48) /* of a row chunk */
 #define ALIGN       64
@@ -90,6 +93,15 @@ static uint64_t rows_of_chunk(const struct sparse *m)
     return rows < 1 ? 1 : (uint64_t)rows;
 }
 
+/* Cells of one donor, plate or cluster lie together, so runs have to be many for a batch to be of all kinds: as many as are
+ * held cheaply. Known from the shapes alone, since the order must not depend on what has been read. */
+static uint64_t runs_open(const struct sparse *m)
+{
+    double item = (double)(dtype_kind_size(m->value) + dtype_kind_size(m->column)),
+           bytes = m->mean * item * (double)m->row_chunk + 1, runs = (double)OPEN_BYTES / bytes;
+    return runs >= MOST_OPEN ? MOST_OPEN : runs <= LEAST_OPEN ? LEAST_OPEN : (uint64_t)runs / 8 * 8;
+}
+
 static enum hr_dtype wider(enum hr_dtype a, enum hr_dtype b)
 {
     return dtype_kind_size(a) >= dtype_kind_size(b) ? a : b;
@@ -133,6 +145,7 @@ int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *
     if (!m->rows)
         return error_set(e, HR_EINVAL, "the matrix has no rows");
     m->row_chunk = least(rows ? rows : rows_of_chunk(m), longest(m));
+    m->open = runs_open(m);
     for (int i = 0; i < n; i++)
         chunks += (segments[i].rows + m->row_chunk - 1) / m->row_chunk;
     if (chunks > MOST_CHUNKS)

@@ -32,6 +32,7 @@ struct sparse {
     double mean;                /* items of a row; near enough where not all is known */
     uint64_t most; /* items of a row chunk: no more where offsets are known, else seldom more */
     uint64_t row_chunk;          /* rows of a row chunk, at most */
+    uint64_t open;               /* how many row chunks a shuffle should have open: 16 to 64 */
     enum hr_dtype value, column; /* widest of all segments, what items are reserved as */
 };
 
