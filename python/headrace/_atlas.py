@@ -176,7 +176,7 @@ def matrix_at(tree: Tree, path: str, label: str, others: list[str]) -> Matrix:
         )
     if kind == "csr":
         return _sparse(tree, path)
-    array = tree.array(path)
+    array = tree.sound(path)
     if array is None:
         hint = f"; there is {' and '.join(others)}" if others else ""
         if not tree.has(path):
@@ -192,9 +192,11 @@ def _sparse(tree: Tree, path: str) -> Matrix:
 
     parts: list[Array] = []
     for name in ("indptr", "indices", "data"):
-        array = tree.array(f"{path}/{name}")
+        array = tree.sound(f"{path}/{name}")
         if array is None:
             raise FormatError(f"{path}: a sparse matrix has arrays indptr, indices and data; there is no {name}")
+        if len(array.shape) != 1:
+            raise FormatError(f"{array.path} has {len(array.shape)} dimensions; {name} of a sparse matrix has 1")
         parts.append(array)
     attributes = tree.attributes(path)
     shape = attributes.get("shape") or attributes.get("h5sparse_shape") or [parts[0].shape[0] - 1, None]
@@ -204,8 +206,10 @@ def _sparse(tree: Tree, path: str) -> Matrix:
             f"{path}: its attribute shape is {shape}, and its indptr has {rows + 1} items, one more than there are rows"
         )
     columns = shape[1] if shape[1] is not None else _columns(tree, path)
+    if not isinstance(columns, int) or isinstance(columns, bool) or columns < 0:
+        raise FormatError(f"{path}: its attribute shape is {shape}: two numbers, of cells and of genes, are expected")
     paths = (parts[0].path, parts[1].path, parts[2].path)
-    return Matrix(path, "csr", [paths], (rows, int(columns)), parts[2].dtype)
+    return Matrix(path, "csr", [paths], (rows, columns), parts[2].dtype)
 
 
 def _columns(tree: Tree, path: str) -> int:

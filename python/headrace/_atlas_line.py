@@ -26,12 +26,17 @@ def _matrix(nodes: dict[str, Any], path: str) -> tuple[Any, ...] | None:
     """(cells, genes, values or -1, form, type of values)."""
     x, values = nodes.get(path), nodes.get(f"{path}/data")
     about = (x or {}).get("attributes") or {}
-    if values and about.get("shape") and values["shape"]:
+    if values and _is_shape(about.get("shape")) and values["shape"]:
         form = "CSC" if about.get("encoding-type") == "csc_matrix" else "CSR"
         return *about["shape"], values["shape"][0], form, values["dtype"]
     if x and x["kind"] == "array" and len(x["shape"] or ()) == 2:
         return *x["shape"], -1, "dense", x["dtype"]
     return None
+
+
+def _is_shape(given: Any) -> bool:
+    """Attributes are whatever someone wrote."""
+    return isinstance(given, list) and len(given) == 2 and all(type(n) is int for n in given)
 
 
 def _words(found: list[tuple[Any, ...] | None]) -> str:

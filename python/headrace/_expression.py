@@ -14,7 +14,8 @@ import ast
 import operator
 from typing import TYPE_CHECKING, Any
 
-from headrace._arguments import near, shown
+from headrace._arguments import shown
+from headrace._compare import BELOW, among, compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     Find = Callable[[str], FrameColumn]
 
 _MOST = 100_000  # characters
-_BELOW = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _FLIPPED = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE, ast.Eq: ast.Eq, ast.NotEq: ast.NotEq}
 _PLAIN = "a column, a text, a number, True or False"
 
@@ -187,11 +187,7 @@ class _Walk:
         if not isinstance(right, (ast.List, ast.Tuple, ast.Set)):
             self._no(right, "a list is expected after in, such as ('a', 'b')")
         column = self._column(left)
-        wanted = [self._constant(x) for x in right.elts]
-        whole = ~column.missing if isinstance(op, ast.In) else column.missing.copy()
-        whole[:] = False
-        for value in wanted:
-            whole |= compare(column, ast.Eq, value, self.refuse)
+        whole = among(column, [self._constant(x) for x in right.elts], self.refuse)
         return whole if isinstance(op, ast.In) else ~whole
 
     def _two(self, a: FrameColumn, op: ast.cmpop, b: FrameColumn) -> Any:
@@ -201,7 +197,7 @@ class _Walk:
         if isinstance(op, (ast.Eq, ast.NotEq)):
             equal = (a.numbers == b.numbers) & there
             return equal if isinstance(op, ast.Eq) else ~equal
-        return _BELOW[type(op)](a.numbers, b.numbers) & there
+        return BELOW[type(op)](a.numbers, b.numbers) & there
 
     # ---- what is compared
 
@@ -228,60 +224,3 @@ class _Walk:
         if not isinstance(node.value, (bool, int, float, str)):
             self._no(node, f"{_PLAIN} is expected")
         return sign * node.value if sign < 0 else node.value
-
-
-# ---- one column and one value ----------------------------------------------------------------------------------------
-
-
-def compare(column: FrameColumn, op: type[ast.cmpop], value: Any, refuse: Callable[[str], NoReturn]) -> Any:
-    """column op value, for each row."""
-    if column.numbers is None:
-        return _by_category(column, op, value, refuse)
-    if isinstance(value, str):
-        refuse(f"{column.name} holds {column.numbers.dtype.name}, not texts such as {shown(value)}")
-    if column.kind == "bool" and value not in (0, 1):
-        refuse(f"{column.name} is True or False, never {shown(value)}")
-    numbers = column.numbers
-    if op in (ast.Eq, ast.NotEq):
-        equal = (numbers == value) & ~column.missing
-        return equal if op is ast.Eq else ~equal
-    return _BELOW[op](numbers, value) & ~column.missing
-
-
-def _by_category(column: FrameColumn, op: type[ast.cmpop], value: Any, refuse: Callable[[str], NoReturn]) -> Any:
-    import numpy as np
-
-    categories = column.categories.tolist()
-    holds: Any = np.zeros(len(categories) + 1, bool)  # the last is for code -1
-    if op in (ast.Eq, ast.NotEq):
-        holds[category_number(column, value)] = True
-        return holds[column.codes] if op is ast.Eq else ~holds[column.codes]
-    if column.ordered:
-        at = category_number(column, value)
-        holds[:-1] = _BELOW[op](np.arange(len(categories)), at)
-    else:
-        texts = all(isinstance(c, str) for c in categories)
-        if column.kind == "category" and texts:
-            refuse(f"{column.name} has categories without an order: they are equal, or not")
-        if isinstance(value, str) != texts:
-            refuse(f"{column.name} holds {'texts' if texts else 'numbers'}, not {shown(value)}")
-        holds[:-1] = [_BELOW[op](c, value) for c in categories]
-    return holds[column.codes]
-
-
-def category_number(column: FrameColumn, value: Any) -> int:
-    categories = column.categories.tolist()
-    for i, category in enumerate(categories):
-        if category == value and isinstance(category, bool) == isinstance(value, bool):
-            return i
-    from headrace._errors import NotFoundError
-
-    texts = [str(c) for c in categories]
-    if str(value) in texts and not isinstance(value, str):
-        hint = f"; it is the text '{value}'"
-    elif isinstance(value, str) and value in texts:
-        hint = f"; it is the number {value}"
-    else:
-        hint = near(str(value), texts[:50_000])
-    some = ", ".join(map(repr, categories[:12])) + (f" and {len(categories) - 12} more" if len(categories) > 12 else "")
-    raise NotFoundError(f"where: {column.name} has no value {value!r}{hint}; it has {some or 'none'}")

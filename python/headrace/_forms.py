@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _KINDS = {"csr": 0, "dense": 1, "padded": 2, "ranked": 3}
 _PICKS = {"first": 0, "top": 1, "random": 2, "weighted": 3}
-_DTYPES = {
+DTYPES = {
     "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
     "float16": 10, "bfloat16": 11, "float32": 12, "float64": 13,
 }  # fmt: skip
@@ -61,9 +61,9 @@ def dtype_number(what: str, given: object) -> int:
     if given is None:
         return 0
     name = known_dtype(what, given)
-    if name not in _DTYPES:
-        refuse(what, given, f"one of {', '.join(_DTYPES)} is expected")
-    return _DTYPES[name]
+    if name not in DTYPES:
+        refuse(what, given, f"one of {', '.join(DTYPES)} is expected")
+    return DTYPES[name]
 
 
 def _words(given: dict[str, tuple[Any, Any]]) -> list[str]:
@@ -188,7 +188,7 @@ def ranked(
 
 def _index(what: str, given: object) -> int:
     number = dtype_number(f"{what}: index_dtype", given)
-    if number not in (0, _DTYPES["int32"], _DTYPES["int64"]):
+    if number not in (0, DTYPES["int32"], DTYPES["int64"]):
         refuse(f"{what}: index_dtype", given, '"int32" or "int64" is expected')
     return number
 

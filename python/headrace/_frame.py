@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._arguments import near, text
+from headrace._arguments import near, shown, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +39,7 @@ class FrameColumn:
         self.ordered = ordered
         self._numbers, self._mask, self._texts = numbers, mask, texts
         self._codes, self._categories = codes, categories
+        self._numbered: dict[tuple[bool, Any], int] | None = None
 
     @property
     def kind(self) -> str:
@@ -69,20 +70,34 @@ class FrameColumn:
         import numpy as np
 
         there = slice(None) if self._mask is None else ~self._mask
-        different, codes = np.unique(self._texts[there].astype(str), return_inverse=True)
-        self._categories = different.astype(object)
-        self._codes = np.full(len(self._texts), -1, code_type(len(different)))
-        self._codes[there] = codes.reshape(-1)
+        texts = [str(t) for t in self._texts[there].tolist()]  # numpy's own texts are all as long as the longest
+        number = {t: i for i, t in enumerate(sorted(set(texts)))}
+        self._categories = _objects(list(number))
+        codes = np.full(len(self._texts), -1, code_type(len(number)))
+        codes[there] = np.fromiter(map(number.__getitem__, texts), codes.dtype, len(texts))
+        self._codes = codes
+
+    def code_of(self, value: Any) -> int | None:
+        """The number of a category; None: there is none such. True is not 1."""
+        if self._numbered is None:
+            categories = self.categories.tolist()
+            self._numbered = {(isinstance(c, bool), c): i for i, c in reversed(list(enumerate(categories)))}
+        try:
+            return self._numbered.get((isinstance(value, bool), value))
+        except TypeError:  # what has no hash is no category
+            return None
 
     @property
     def missing(self) -> Any:
         import numpy as np
 
+        if self._numbers is not None and self._numbers.dtype.kind == "f":
+            nan = np.isnan(self._numbers)
+            return nan if self._mask is None else nan | self._mask
         if self._mask is not None:
             return self._mask
         if self._numbers is not None:
-            nan = self._numbers.dtype.kind == "f"
-            return np.isnan(self._numbers) if nan else np.zeros(len(self), bool)
+            return np.zeros(len(self), bool)
         return np.zeros(len(self), bool) if self._texts is not None else self._codes < 0
 
     @property
@@ -144,11 +159,14 @@ class FrameColumn:
 
 def spelled(categories: Any) -> Any:
     """The categories, and None behind them, which is where code -1 looks."""
+    return _objects([*categories, None])
+
+
+def _objects(values: list[Any]) -> Any:
     import numpy as np
 
-    out: Any = np.empty(len(categories) + 1, object)
-    out[:-1] = categories
-    out[-1] = None
+    out: Any = np.empty(len(values), object)
+    out[:] = values
     return out
 
 
@@ -215,7 +233,7 @@ class Frame:
 
         some = ", ".join(self._names[:30]) + (", …" if len(self._names) > 30 else "")
         raise NotFoundError(
-            f"{self.what} has no column {name!r}{near(name, self._names)}; it has {some or 'no columns'}"
+            f"{self.what} has no column {shown(name)}{near(name, self._names)}; it has {some or 'no columns'}"
         )
 
     def __repr__(self) -> str:
@@ -232,7 +250,13 @@ class ZarrFrame(Frame):
         index = attributes.get("_index")
         if index is None:
             index = next((name for name in ("_index", "index") if tree.column(f"{path}/{name}")), None)
-        names = [str(name) for name in attributes.get("column-order", ())]
+        order = attributes.get("column-order", [])
+        if not isinstance(order, list) or not all(isinstance(n, str) for n in [*order, index or ""]):
+            from headrace._errors import FormatError
+
+            raise FormatError(f"{path}: its attributes column-order and _index are {shown(order)} and {shown(index)}; "
+                              "a list of names of columns, and one of them, are expected")  # fmt: skip
+        names = list(order)
         if not names:
             names = [n for n in tree.children(path) if n not in ("__categories", index)]
         super().__init__([*([index] if index is not None and index not in names else []), *names], index, length, what)

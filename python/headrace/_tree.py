@@ -31,6 +31,15 @@ class Tree:
                 self._asked[path] = None
         return self._asked[path]
 
+    def sound(self, path: str) -> Array | None:
+        """An array whose metadata is in order; what is wrong with that of another is raised."""
+        array = self.array(path)
+        if array is not None and array.info.get("error"):
+            from headrace._errors import FormatError
+
+            raise FormatError(f"{self.archive.url}: {array.info['error']}")
+        return array
+
     def attributes(self, path: str) -> dict[str, Any]:
         """Of an array or a group; of a group that the store does not tell of: none."""
         if not path:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import flag, integer, near, refuse
 from headrace._cells import CellsView, Table
-from headrace._forms import Form, dtype_number, flags, form_of
+from headrace._forms import DTYPES, Form, dtype_number, flags, form_of
 from headrace._select import View, view
 
 if TYPE_CHECKING:
@@ -56,7 +56,11 @@ def _placed(path: str, root: str, at: str) -> str:
 def _widest(sets: list[DataSet]) -> str:
     import numpy as np
 
-    return str(np.result_type(*(np.dtype(one.matrix.dtype) for one in sets)).name)
+    types = {one.matrix.dtype for one in sets}
+    if len(types) == 1:
+        return str(types.pop())
+    names = ("float32" if t == "bfloat16" else t for t in types)
+    return str(np.result_type(*map(np.dtype, names)).name)
 
 
 def _dense_view(archive: Archive, one: DataSet, genes: Genes, form: Form, o: dict[str, Any]) -> tuple[View, str]:
@@ -82,7 +86,8 @@ def _columns(genes: Genes) -> Any:
     to = genes.maps[0]
     kept = np.flatnonzero(to >= 0)
     if len(kept) != len(genes.names):
-        absent = next(g for i, g in enumerate(genes.names) if i not in set(to[kept].tolist()))
+        there = set(to[kept].tolist())
+        absent = next(g for i, g in enumerate(genes.names) if i not in there)
         refuse("genes", absent, "a dense array has no columns for genes that are not in it")
     return kept[np.argsort(to[kept])]
 
@@ -116,7 +121,7 @@ def _obsm_array(one: DataSet, name: str) -> Any:
     from headrace._errors import NotFoundError, UnsupportedError
 
     path = f"{one.path}/obsm/{name}" if one.path else f"obsm/{name}"
-    array = one.tree.array(path)
+    array = one.tree.sound(path)
     if array is None and one.tree.has(path):
         kind = one.tree.attributes(path).get("encoding-type", "group")
         raise UnsupportedError(f"{path} is a {kind}: rows of obsm are those of an array with two dimensions")
@@ -127,6 +132,8 @@ def _obsm_array(one: DataSet, name: str) -> Any:
         )
     if len(array.shape) != 2 or array.shape[0] != one.n:
         refuse("obsm", name, f"it is of shape {array.shape}; a row for each of {one.n} cells is expected")
+    if array.dtype not in DTYPES:
+        raise UnsupportedError(f"{path}: values of type {array.dtype} are no numbers that batches can have")
     return array
 
 

@@ -174,7 +174,7 @@ def _column_mask(column: FrameColumn, name: str, value: object) -> Any:
     """Of a column of obs: a value, a list of values, or a slice."""
     import numpy as np
 
-    from headrace._expression import category_number
+    from headrace._compare import category_number
 
     if column.numbers is not None:
         return np.ascontiguousarray(_values_mask(column.numbers, name, value) & ~column.missing)
@@ -195,7 +195,7 @@ def _sortable(column: FrameColumn) -> Any:
 
 def _codes(column: FrameColumn, ends: slice) -> slice:
     """Of ordered categories, from one to another: as their numbers."""
-    from headrace._expression import category_number
+    from headrace._compare import category_number
 
     start = 0 if ends.start is None else category_number(column, ends.start)
     stop = None if ends.stop is None else category_number(column, ends.stop)

@@ -211,3 +211,14 @@ def test_broken_features_of_scdl_are_refused(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(hr.DataError, match=r"obs_features/dataframe_0\.parquet is no parquet file"):
         hr.open(where).cells()
+
+
+def test_what_is_missing_in_one_is_missing_in_all(tmp_path: Path) -> None:
+    """NaN in numbers of one data set, a mask over the integers of another."""
+    first, second = atlas(20, 5), atlas(20, 5, seed=1)
+    second.obs["score"] = pd.array([None if i % 3 else 1 for i in range(20)], dtype="Int64")
+    for name, made in (("a", first), ("b", second)):
+        write(made, tmp_path / f"{name}.zarr")
+    cells = hr.cells([str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")])
+    missing = [*first.obs["score"].isna(), *second.obs["score"].isna()]
+    assert cells.where("score.isna()").ids.tolist() == [i for i, m in enumerate(missing) if m]
