@@ -35,7 +35,8 @@ $(VENV)/.tools: $(VENV)/.system pyproject.toml
 install: $(VENV)/.tools
 	@tools/install.sh
 $(VENV)/.demo: $(VENV)/.tools
-	$(VENV)/bin/pip install -q 'numpy>=1.24' 'zarr>=3.0.8' 'h5py>=3.10' 'rich>=13' 'iris-sample-data>=2.4'
+	$(VENV)/bin/pip install -q 'numpy>=1.24' 'zarr>=3.0.8' 'h5py>=3.10' 'rich>=13' 'iris-sample-data>=2.4' 'anndata>=0.11'
+	@$(VENV)/bin/pip install -q --no-deps scanpy || echo "scanpy could not be installed: the demo leaves out its cells"
 	@touch $@
 $(VENV)/.test: $(VENV)/.demo $(VENV)/.servers
 	$(VENV)/bin/pip install -q 'pytest>=8' 'pytest-xdist>=3.6' 'hypothesis>=6.100' 'xarray>=2024.10' cftime dask 'mypy>=1.10' 'ruff>=0.6' ml_dtypes 'fsspec>=2024.10' 'obstore>=0.8' \

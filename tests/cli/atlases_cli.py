@@ -39,6 +39,33 @@ def cells(n: int = 900, genes: int = 300, seed: int = 0, dtype: str = "f4") -> A
     return made
 
 
+def old_h5ad(path: Path, made: Any) -> Path:
+    """As anndata before 0.7 wrote it: data frames and obsm as compounds, categories in uns, raw beside X."""
+    import h5py
+
+    def compound(df: Any) -> Any:
+        names = np.array([s.encode() for s in df.index])
+        columns = {c: df[c].cat.codes.to_numpy() if hasattr(df[c], "cat") else df[c].to_numpy() for c in df.columns}
+        columns = {c: v.astype("S") if v.dtype.kind == "O" else v for c, v in columns.items()}
+        out = np.zeros(len(df), [("index", names.dtype), *((c, v.dtype) for c, v in columns.items())])
+        out["index"] = names
+        for c, v in columns.items():
+            out[c] = v
+        return out
+
+    with h5py.File(path, "w") as file:
+        for name, x in (("X", made.X), ("raw.X", made.raw.X)):
+            group = file.create_group(name)
+            group.attrs["h5sparse_format"], group.attrs["h5sparse_shape"] = "csr", np.array(x.shape)
+            for part in ("indptr", "indices", "data"):
+                group[part] = getattr(x, part)
+        file["obs"], file["var"], file["raw.var"] = (compound(df) for df in (made.obs, made.var, made.raw.var))
+        pca = made.obsm["pca"]
+        file["obsm"] = np.array([(row,) for row in pca], [("pca", pca.dtype, pca.shape[1:])])
+        file["uns/cell_type_categories"] = np.array([str(c) for c in made.obs["cell_type"].cat.categories], "S")
+    return path
+
+
 def scdl(folder: Path, made: Any, **options: Any) -> Path:
     """As bionemo-scdl converts it."""
     theirs = pytest.importorskip("bionemo.scdl.io.single_cell_memmap_dataset")

@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 import zarr
@@ -23,7 +25,7 @@ from headrace._cli.serve import Server
 
 pytest.importorskip("anndata")
 pytest.importorskip("pyarrow")
-from atlases_cli import ad, cells, contents, reference_chunks, same, scdl, sp
+from atlases_cli import ad, cells, contents, old_h5ad, reference_chunks, same, scdl, sp
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +113,43 @@ def test_scdl_becomes_anndata(tmp_path: Path) -> None:
         assert (found.X != cells().X).nnz == 0
         assert found.obs["cell_type"].tolist() == cells().obs["cell_type"].tolist()
         assert found.var["symbol"].tolist() == cells().var["symbol"].tolist()
+
+
+def test_h5ad_of_old_anndata(tmp_path: Path) -> None:
+    """What anndata wrote before 0.7 is converted, inspected and verified as newer files are."""
+    made = cells()
+    source = old_h5ad(tmp_path / "old.h5ad", made)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = ad.read_h5ad(source)
+    assert (wanted.raw.X != made.raw.X).nnz == 0 and wanted.obs["cell_type"].tolist() == made.obs["cell_type"].tolist()
+    before = source.read_bytes()
+    good("cells", "chunk", source, tmp_path / "new.zarr", "--format", "anndata")
+    found = ad.read_zarr(tmp_path / "new.zarr")
+    for a, b in ((found.X, made.X), (found.raw.X, made.raw.X)):
+        assert (sp.csr_matrix(a) != b).nnz == 0
+    assert found.obs["cell_type"].tolist() == made.obs["cell_type"].tolist()
+    assert (
+        found.obs_names.tolist() == made.obs_names.tolist()
+        and found.var["symbol"].tolist() == made.var["symbol"].tolist()
+    )
+    np.testing.assert_array_equal(found.obsm["pca"], made.obsm["pca"])
+    samples = hr.open(tmp_path / "new.zarr").cells(layer="raw", obs=["cell_type"])
+    batch = next(iter(samples.batches(64)))
+    assert (batch["X"].scipy() != made.raw.X[:64]).nnz == 0
+    good("cells", "chunk", source, tmp_path / "scdl", "--layer", "raw")
+    assert hr.open(tmp_path / "scdl").cells().genes.shape == (300,)
+    said = good("cells", "inspect", source)
+    assert "cell_type                categories (3)" in said and "layers   raw" in said and "obsm     pca (5,)" in said
+    assert "all is well" in good("verify", source)
+    assert source.read_bytes() == before
+    broken = tmp_path / "broken.h5ad"
+    with h5py.File(source, "r") as file, h5py.File(broken, "w") as to:
+        for name in ("X", "var"):
+            file.copy(name, to)
+        to["obs"] = file["obs"][:5]
+    done = run("cells", "chunk", broken, tmp_path / "x.zarr", "--format", "anndata")
+    assert done.returncode == 1 and "written by anndata before 0.7" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_dense_matrices(tmp_path: Path) -> None:

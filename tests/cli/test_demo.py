@@ -16,7 +16,7 @@ import zarr
 from program import climate, run
 
 import headrace as hr
-from headrace._cli import archives, pictures
+from headrace._cli import archives, cells_demo, pictures
 from headrace._cli.resume import Proof, is_exact, loader_of, read_log
 from headrace._cli.serve import Server
 
@@ -29,7 +29,10 @@ def test_the_demo_leaves_a_page_and_an_exact_proof(tmp_path: Path) -> None:
     assert [words[-1].strip() for words in heads] == ["peak memory"], "the heads of the summary stand on one line"
     assert f"{archives.QUICK_STEPS} samples in" in done.stdout, "why the second run has other steps than the first"
     page = (tmp_path / "out" / "index.html").read_text()
-    assert page.count("<section>") == 7 and "color-scheme: light dark" in page
+    cells = not cells_demo.missing()
+    assert page.count("<section>") == 7 + cells and "color-scheme: light dark" in page
+    assert ("700 of 700 rows of a shuffled epoch are the file's" in done.stdout) is cells is ("Real cells" in page)
+    assert cells or "left out: pip install" in done.stdout
     images = re.findall(r"<img ([^>]*)>", page)
     assert len(images) == 20 and all('alt="' in i and "data:image/png;base64," in i for i in images)
     assert all('aria-label="' in s and 'role="img"' in s for s in re.findall(r"<svg ([^>]*)>", page))

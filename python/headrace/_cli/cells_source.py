@@ -155,7 +155,9 @@ def _stat(path: Path) -> list[int] | None:
 def _h5ad(path: Path, layer: str | None, memory: int) -> Cells:
     import h5py
 
-    file = h5py.File(path, "r")
+    from headrace._cli.cells_old import opened
+
+    file = opened(path)
     where = matrix_path(layer)
     node = file.get(where)
     if node is None:

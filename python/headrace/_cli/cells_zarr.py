@@ -134,7 +134,12 @@ class ZarrWriter:
             return
         with self.work.directory(name) as folder:
             parent = zarr.open_group(str(folder.parent), mode="r+", zarr_format=3, use_consolidated=False)
-            write_elem(parent, folder.name, value())
+            try:
+                write_elem(parent, folder.name, value())
+            except (TypeError, AttributeError, NotImplementedError) as error:
+                said = str(error).splitlines() or [type(error).__name__]
+                raise ValueError(f"{self.source.place}: {name} is something that anndata cannot write to Zarr: "
+                                 f"{said[0]}") from None  # fmt: skip
 
     def _consolidate(self) -> None:
         """All metadata in the root's: an object store is asked once."""

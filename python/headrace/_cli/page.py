@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import headrace as hr
-from headrace._cli import archives
+from headrace._cli import archives, cells_page
+from headrace._cli.cells_demo import Told
 from headrace._cli.pictures import SIGNED, WARM, Chart, image, label, paint, svg, ticks
 from headrace._cli.resume import is_exact
 from headrace._cli.stream import FIRST_ROWS, Run
@@ -282,20 +283,25 @@ def _sections(paths: dict[str, Path], runs: list[Run], facts: dict[str, Any], bu
 
 
 def write(
-    target: Path, paths: dict[str, Path], runs: list[Run], facts: dict[str, Any], budget: int, program: str
-) -> None:
+    target: Path, paths: dict[str, Path], runs: list[Run], facts: dict[str, Any], budget: int, program: str,
+    cells: Told | None = None,
+) -> None:  # fmt: skip
     head = (
         f"<h1>Headrace {escape(hr.__version__)}</h1>"
         '<p class="lead">Ready-to-train batches, streamed from scientific archives where they lie. Everything on this '
         "page was measured by <code>headrace demo</code> on this machine.</p>"
     )
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    body = head + _cards(runs, facts, budget) + "".join(_sections(paths, runs, facts, budget, program))
+    sections = _sections(paths, runs, facts, budget, program) + ([cells_page.section(cells)] if cells else [])
+    body = head + _cards(runs, facts, budget) + "".join(sections)
+    data = "Climate data: iris-sample-data, under the UK's Open Government Licence."
+    if cells:
+        data += " Cells: 10x Genomics' PBMC 68k, as scanpy brings them (BSD 3-Clause)."
     target.write_text(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Headrace demo</title><style>{style}</style></head><body>{body}"
-        "<footer>Climate data: iris-sample-data, under the UK's Open Government Licence.</footer></body></html>\n",
+        f"<footer>{escape(data)}</footer></body></html>\n",
         encoding="utf-8",
     )
 

@@ -11,15 +11,11 @@ from headrace._cli.verify_arrays import Findings, Reader, Rule
 
 class H5adReader(Reader):
     def __init__(self, path: Path, found: Findings, memory: int) -> None:
-        import h5py
+        from headrace._cli.cells_old import opened
 
-        try:
-            self._file = h5py.File(path, "r")
-        except OSError as error:
-            raise ValueError(f"{path}: no HDF5 file that can be opened: {error}") from None
+        self._file = opened(path)
         nodes: list[dict[str, Any]] = []
         self._file.visititems(lambda name, node: nodes.append(_node(name, node)))
-
         super().__init__(_Opened(nodes), None, found, memory, False)
 
     def read(self, path: str, rule: Rule | None, report: Callable[[int], None]) -> None:
@@ -51,6 +47,8 @@ def _node(name: str, node: Any) -> dict[str, Any]:
     attributes = {
         k: v for k, v in node.attrs.items() if k in ("encoding-type", "h5sparse_format", "shape", "h5sparse_shape")
     }
+    if "column-order" in node.attrs:  # of a data frame: also which of its arrays is the index
+        attributes["column-order"] = [str(n) for n in getattr(node.attrs["column-order"], "flat", ())]
     for key in ("encoding-type", "h5sparse_format"):
         if isinstance(attributes.get(key), bytes):
             attributes[key] = attributes[key].decode()
