@@ -137,8 +137,12 @@ static const char *mode_words(const char *mode)
 static void print_memory(const struct value *p)
 {
     const struct value *m = value_get(p, "memory");
-    row("memory", "budget %s; at least %s, from %s on each chunk is read once", bytes(m, "budget"),
-        bytes(m, "minimum"), bytes(m, "comfortable"));
+    if (value_number(m, "comfortable", 0) > 0)
+        row("memory", "budget %s; at least %s, from %s on each chunk is read once",
+            bytes(m, "budget"), bytes(m, "minimum"), bytes(m, "comfortable"));
+    else
+        row("memory", "budget %s; at least %s, with any chunks are read again", bytes(m, "budget"),
+            bytes(m, "minimum"));
     row("", "a batch %s, largest job %s, tables %s; up to %s batch%s open; %s", bytes(m, "batch"),
         bytes(m, "lane"), bytes(m, "tables"), count(m, "max_open"),
         value_number(m, "max_open", 0) == 1 ? "" : "es", mode_words(value_text(m, "mode", "hold")));
@@ -178,7 +182,7 @@ static void choice_cells(const struct value *v, const char *cells[CHOICE_CELLS])
     snprintf(reads, 32, "%.3g ×", value_number(v, "amplification", 1));
     cells[0] = count(v, "block");
     cells[1] = count(v, "spread");
-    cells[2] = bytes(v, "memory");
+    cells[2] = value_number(v, "memory", 0) > 0 ? bytes(v, "memory") : "-";
     cells[3] = bytes(v, "minimum");
     cells[4] = reads;
     cells[5] = !strcmp(value_text(v, "current", ""), "true") ? "now" : "";

@@ -373,7 +373,8 @@ def _read_rows(p: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _memory_rows(m: dict[str, Any]) -> list[tuple[str, str]]:
-    enough = f"from {size(m['comfortable'])} on each chunk is read once"
+    most = m["comfortable"]
+    enough = "with any chunks are read again" if most is None else f"from {size(most)} on each chunk is read once"
     parts = f"a batch {size(m['batch'])}, largest job {size(m['lane'])}, tables {size(m['tables'])}"
     opened = f"up to {plural(m['max_open'], 'batch', 'batches')} open"
     return [

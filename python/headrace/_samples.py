@@ -488,7 +488,7 @@ class Samples:
         dtype
             Type of the tensors of views without one of their own.
         missing
-            What stands for chunks that do not exist: "fill", "nan", or "error".
+            What stands for chunks that do not exist: "fill", "nan" (not of cells), or "error".
         on_error
             "raise", or "mask": rows of a chunk that cannot be read stay, filled, with ``batch.valid`` False.
         order

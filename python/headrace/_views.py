@@ -57,9 +57,9 @@ def _widest(sets: list[DataSet]) -> str:
     import numpy as np
 
     types = {one.matrix.dtype for one in sets}
-    if len(types) == 1:
+    if len(types) == 1 and "bool" not in types:
         return str(types.pop())
-    names = ("float32" if t == "bfloat16" else t for t in types)
+    names = ({"bfloat16": "float32", "bool": "uint8"}.get(t, t) for t in types)
     return str(np.result_type(*map(np.dtype, names)).name)
 
 

@@ -245,11 +245,20 @@ static void warn_of_memory(const struct hr_loader *l)
     char budget[24], enough[24], text[240];
     if (f->budget >= f->comfortable)
         return;
-    snprintf(text, sizeof text,
-             "a memory budget of %s is enough to run, but chunks are read more than once; from %s "
-             "on each is read once. plan() shows what other blocks and spreads need",
-             error_bytes(budget, sizeof budget, f->budget),
-             error_bytes(enough, sizeof enough, f->comfortable));
+    if (f->comfortable == UINT64_MAX)
+        snprintf(
+            text, sizeof text,
+            "a memory budget of %s is enough to run, but chunks are read more than once, as with "
+            "any other: the order needs too many of them at a time; shuffle=True reads each about "
+            "once",
+            error_bytes(budget, sizeof budget, f->budget));
+    else
+        snprintf(
+            text, sizeof text,
+            "a memory budget of %s is enough to run, but chunks are read more than once; from %s "
+            "on each is read once. plan() shows what other blocks and spreads need",
+            error_bytes(budget, sizeof budget, f->budget),
+            error_bytes(enough, sizeof enough, f->comfortable));
     runtime_log(30, text);
 }
 

@@ -30,6 +30,17 @@ static void put_int(struct buf *b, const char *name, uint64_t v)
     buf_printf(b, "%" PRIu64, v);
 }
 
+/* A budget; null: none is large enough. */
+static void put_enough(struct buf *b, const char *name, uint64_t bytes)
+{
+    if (bytes < UINT64_MAX) {
+        put_int(b, name, bytes);
+        return;
+    }
+    key(b, name);
+    buf_puts(b, "null");
+}
+
 /* JSON has no NaN; %.17g would show noise that nobody measured. */
 static void put_real(struct buf *b, const char *name, double v)
 {
@@ -118,7 +129,7 @@ static void put_memory(struct buf *b, const struct engine_facts *g)
     open_object(b, "memory");
     put_int(b, "budget", g->budget);
     put_int(b, "minimum", g->minimum);
-    put_int(b, "comfortable", g->comfortable);
+    put_enough(b, "comfortable", g->comfortable);
     put_int(b, "tables", g->tables);
     put_int(b, "lane", g->lane);
     put_int(b, "batch", g->batch);
@@ -156,7 +167,7 @@ static const char *typed(char *out, size_t n, uint64_t bytes)
 static void advise_memory(struct buf *b, const struct engine_facts *g)
 {
     char need[24], have[24];
-    if (g->budget < g->comfortable)
+    if (g->budget < g->comfortable && g->comfortable < UINT64_MAX)
         advise(b,
                "with %s of memory some chunks are read more than once; memory=\"%s\" reads each "
                "once",
@@ -258,7 +269,7 @@ static void put_choices(struct buf *b, struct hr_loader *l)
         buf_puts(b, i ? ", {" : "{");
         put_int(b, "block", all[i].block);
         put_int(b, "spread", all[i].spread);
-        put_int(b, "memory", all[i].memory);
+        put_enough(b, "memory", all[i].memory);
         put_int(b, "minimum", all[i].minimum);
         put_real(b, "amplification", all[i].amplification);
         put_bool(b, "current", all[i].current);

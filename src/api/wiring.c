@@ -171,6 +171,17 @@ static int wire_part(struct wiring *w, int p, int missing, struct hr_error *e)
     return s->array->members ? wire_leaves(w, part->view, s, missing, out, e) : 0;
 }
 
+static int check_missing(const struct hr_loader_options *o, const char *view, struct hr_error *e)
+{
+    if (o->missing != HR_MISSING_NAN)
+        return 0;
+    return error_set(
+        e, HR_EINVAL,
+        "missing=\"nan\": view %s is of rows of a sparse matrix, of which chunks of zeros "
+        "are not stored: \"fill\" takes them as such, \"error\" refuses them",
+        view);
+}
+
 /* Tensors of all views and tables, and which of them are whose. */
 static int wire_tensors(struct wiring *w, struct hr_error *e)
 {
@@ -234,6 +245,7 @@ static int wire(struct wiring *w, const struct hr_loader_options *o, struct hr_e
     TRY(wire_tensors(w, e));
     for (int p = 0; p < s->n_parts; p++) {
         if (s->tensors[s->parts[p].view].view->cells) {
+            TRY(check_missing(o, s->tensors[s->parts[p].view].name, e));
             TRY(wire_cells(w, p, e));
             continue;
         }

@@ -240,6 +240,11 @@ int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, u
     return 0;
 }
 
+uint64_t sparse_lead(const struct array *indptr, uint64_t first)
+{
+    return first % indptr->chunk[0] ? 1 : 0;
+}
+
 void sparse_rows(const struct sparse *m, uint64_t chunk, struct sparse_rows *out)
 {
     out->segment = &m->segments[m->of[chunk]];
@@ -337,7 +342,7 @@ bool sparse_costs(const struct sparse *m, struct array_costs *out)
         if (m->known)
             continue;
         scratch = most(scratch, scratch_of(s->indptr)); /* it is read before them */
-        stored = most(stored, bound_anywhere(s->indptr, m->row_chunk + 1));
+        stored = most(stored, bound_anywhere(s->indptr, m->row_chunk + 2));
     }
     out->decoded = sparse_record_bytes(m->row_chunk, m->most, dtype_kind_size(m->value),
                                        dtype_kind_size(m->column), &values, &columns);

@@ -47,6 +47,10 @@ uint64_t sparse_items(const struct sparse_segment *s);
 int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, uint64_t first,
                    uint64_t items, uint64_t *out, struct hr_error *e);
 
+/* Offsets to read before those of row `first`, so that it is held against the row before: 1, or 0 where that lies in
+ * another stored chunk. */
+uint64_t sparse_lead(const struct array *indptr, uint64_t first);
+
 /* What is known of where rows begin: of each row chunk its first item, of each row its length. Threads may recall and note at
  * the same time. Nothing is kept before it is allowed: the largest number of bytes that was ever named is. */
 uint64_t sparse_table_bytes(const struct sparse *m);           /* of all, normally */

@@ -130,7 +130,7 @@ void sparse_note_stored(const struct sparse *m, const struct sparse_segment *s, 
                         uint64_t n, const void *stored)
 {
     uint64_t begin = m->chunk_at[s - m->segments], size = s->indptr->type.item_size;
-    uint64_t *offsets = m->table ? mem_alloc((m->row_chunk + 1) * sizeof *offsets) : NULL;
+    uint64_t *offsets = m->table ? mem_alloc((m->row_chunk + 2) * sizeof *offsets) : NULL;
     if (!offsets)
         return;
     for (uint64_t k = (first + m->row_chunk - 1) / m->row_chunk;; k++) {
@@ -140,10 +140,11 @@ void sparse_note_stored(const struct sparse *m, const struct sparse_segment *s, 
         rows = row + rows > s->rows ? s->rows - row : rows;
         if (row + rows + 1 > first + n)
             break;
-        const char *from = (const char *)stored + (row - first) * size;
-        if (!page_of(m, begin + k) &&
-            sparse_offsets(s->indptr, from, rows + 1, row, sparse_items(s), offsets, NULL) >= 0)
-            sparse_note(m, begin + k, offsets);
+        uint64_t lead = row > first; /* as with sparse_lead */
+        const char *from = (const char *)stored + (row - lead - first) * size;
+        if (!page_of(m, begin + k) && sparse_offsets(s->indptr, from, rows + 1 + lead, row - lead,
+                                                     sparse_items(s), offsets, NULL) >= 0)
+            sparse_note(m, begin + k, offsets + lead);
     }
     mem_free(offsets);
 }

@@ -55,10 +55,19 @@ const uint64_t *rows_offsets_of(struct job *j, uint32_t i)
     return s->offsets;
 }
 
-void rows_offsets_set(struct job *j, uint32_t i, uint64_t *offsets)
+int rows_offsets_check(struct job *j, uint32_t i, const void *stored, uint64_t *offsets,
+                       struct hr_error *e)
 {
+    struct sparse_rows r;
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    const struct array *x = r.segment->indptr;
+    uint64_t lead = sparse_lead(x, r.first);
+    TRY(sparse_offsets(x, stored, r.n + 1 + lead, r.first - lead, sparse_items(r.segment), offsets,
+                       e));
+    memmove(offsets, offsets + lead, (r.n + 1) * sizeof *offsets);
     j->states[i].offsets = offsets;
     sparse_note(rows_matrix(j, i), j->chunks[i].chunk, offsets);
+    return 0;
 }
 
 void rows_free(struct job *j)

@@ -34,8 +34,9 @@ struct sparse_record *rows_record(struct job *j, uint32_t i, const uint64_t *off
 uint64_t rows_stored(const struct job *j, uint32_t i, const uint64_t *offsets);
 /* Where the rows of chunk i begin: known, or read for this job; else NULL. */
 const uint64_t *rows_offsets_of(struct job *j, uint32_t i);
-/* They have been read: the job keeps them. */
-void rows_offsets_set(struct job *j, uint32_t i, uint64_t *offsets);
+/* They have been read, with the one before them if there is a lead (sparse_lead): checked, without it, for the job to keep. */
+int rows_offsets_check(struct job *j, uint32_t i, const void *stored, uint64_t *offsets,
+                       struct hr_error *e);
 void rows_free(struct job *j);
 /* HR_EDATA for a stored size that no chunk of the piece's array has. */
 int rows_check_size(const struct sparse_piece *p, uint64_t stored, struct hr_error *e);

@@ -17,7 +17,9 @@ static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct wanted ou
     const uint64_t *known = rows_offsets_of(j, i);
     sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
     if (offsets && !known)
-        out[0] = (struct wanted){r.segment->indptr, ROWS_INDPTR, r.first, r.first + r.n + 1};
+        out[0] =
+            (struct wanted){r.segment->indptr, ROWS_INDPTR,
+                            r.first - sparse_lead(r.segment->indptr, r.first), r.first + r.n + 1};
     if (offsets || !known)
         return offsets && !known;
     out[0] = (struct wanted){r.segment->indices, ROWS_INDICES, known[0], known[r.n]};
@@ -92,19 +94,18 @@ static int offsets_take(struct job *j, struct worker *w, uint32_t i, struct hr_e
     struct sparse_rows r;
     sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
     const struct array *x = r.segment->indptr;
-    char *stored = mem_alloc((r.n + 1) * x->type.item_size);
-    uint64_t *offsets = mem_alloc((r.n + 1) * sizeof *offsets);
+    uint64_t n = r.n + 1 + sparse_lead(x, r.first);
+    char *stored = mem_alloc(n * x->type.item_size);
+    uint64_t *offsets = mem_alloc(n * sizeof *offsets);
     uint32_t filled = 0;
-    int rc = stored && offsets ? 0 : error_nomem(e, (r.n + 1) * 8, "offsets of rows");
+    int rc = stored && offsets ? 0 : error_nomem(e, n * 8, "offsets of rows");
     if (!rc)
         rc = decode_places(j, w, i, ROWS_INDPTR, stored, &filled, e);
     if (!rc)
-        rc = sparse_offsets(x, stored, r.n + 1, r.first, sparse_items(r.segment), offsets, e);
+        rc = rows_offsets_check(j, i, stored, offsets, e);
     mem_free(stored);
     if (rc < 0)
         mem_free(offsets);
-    else
-        rows_offsets_set(j, i, offsets);
     return rc;
 }
 

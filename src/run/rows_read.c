@@ -104,19 +104,18 @@ static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struc
                         struct hr_error *e)
 {
     const struct array *x = r->segment->indptr;
-    char *stored = mem_alloc((r->n + 1) * x->type.item_size);
-    uint64_t *offsets = mem_alloc((r->n + 1) * sizeof *offsets);
+    uint64_t lead = sparse_lead(x, r->first), from = r->first - lead, n = r->n + 1 + lead;
+    char *stored = mem_alloc(n * x->type.item_size);
+    uint64_t *offsets = mem_alloc(n * sizeof *offsets);
     uint32_t filled = 0;
-    int rc = stored && offsets ? 0 : error_nomem(e, (r->n + 1) * 8, "offsets of rows");
+    int rc = stored && offsets ? 0 : error_nomem(e, n * 8, "offsets of rows");
     if (!rc)
-        rc = items_read(j, w, i, x, r->first, r->first + r->n + 1, true, stored, &filled, e);
+        rc = items_read(j, w, i, x, from, from + n, true, stored, &filled, e);
     if (!rc)
-        rc = sparse_offsets(x, stored, r->n + 1, r->first, sparse_items(r->segment), offsets, e);
+        rc = rows_offsets_check(j, i, stored, offsets, e);
     mem_free(stored);
     if (rc)
         mem_free(offsets);
-    else
-        rows_offsets_set(j, i, offsets);
     return rc;
 }
 

@@ -176,3 +176,14 @@ def test_xarray_and_predictions_know_cells(archive: Any, tmp_path: Any) -> None:
     np.testing.assert_array_equal(written, MADE.obsm["X_pca"] * 2)
     with pytest.raises(hr.UnsupportedError, match=r"moments: X is of rows of a sparse matrix"):
         samples.moments("X")
+
+
+def test_truths_are_numbers_in_batches(tmp_path: Any) -> None:
+    made = atlas(12, 5)
+    made.X = made.X.astype(bool)
+    cells = hr.open(write(made, tmp_path / "b.zarr")).cells
+    (csr,) = cells().batches(12)
+    assert csr["X"].dtype == "uint8"
+    np.testing.assert_array_equal(csr["X"].scipy().toarray(), made.X.toarray())
+    (dense,) = cells("dense", dtype="float32").batches(12)
+    np.testing.assert_array_equal(dense["X"].numpy(), made.X.toarray().astype("f4"))

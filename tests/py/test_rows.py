@@ -457,3 +457,27 @@ def test_memory_stays_within_the_budget(tmp_path: Path, offsets: int) -> None:
     rows, grown = map(int, out.stdout.split())
     assert rows == 40_000
     assert grown < (48 + 64) << 20
+
+
+@pytest.mark.parametrize("chunk", [1000, 6])
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_row_that_begins_too_early_is_lost_with_the_one_before(tmp_path: Path, remote: bool, chunk: int) -> None:
+    """Row 8 begins a run of rows, and its offset is below that of row 7: without a look at that one it would have the
+    values of rows 6 and 7, too."""
+    m = scipy.sparse.csr_matrix((np.arange(80.0), np.tile(np.arange(4), 20), np.arange(21) * 4), shape=(20, 4))
+    root = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2)
+    for name, x in (("X/data", m.data), ("X/indices", m.indices), ("X/indptr", m.indptr)):
+        store(root, name, x, chunk, 0, "none")
+    root["X/indptr"][8] = 24
+    w = World(tmp_path / "a.zarr", m, 20, 4, "f8")
+    with served(w.path) as url:
+        samples = samples_of(w, url if remote else None, row_chunk=4, read_offsets=-1)
+        with samples.batches(4, on_error="mask") as loader:
+            lost = [i for b in loader for i in np.asarray(b.index)[~np.asarray(b.valid, bool)]]
+    assert lost == [4, 5, 6, 7, 8, 9, 10, 11]
+
+
+def test_zeros_that_are_not_stored_are_no_nan(tmp_path: Path) -> None:
+    w, _ = world(tmp_path / "a.zarr", 1)
+    with pytest.raises(hr.InvalidError, match=r'missing="nan": view X is of rows of a sparse matrix, .* "fill" takes'):
+        samples_of(w).batches(4, missing="nan")
