@@ -1,7 +1,8 @@
 /* The kernels of single cells, one thread, stored rows in cache: µs per cell beside what the bytes alone cost.
  *
- *     cells_bench [rounds]
+ *     cells_bench [rounds [form]]
  *
+ * `form` names one of the forms, for a profile of it alone.
  * Rows are float32 counts in rising uint16 columns of 20,000 genes: half ones, a long tail, as in droplet
  * data. Forms are interleaved within a round; the least CPU time of the rounds is printed. Targets lie in one
  * recycled ring of 64 MiB, larger than a core's own caches. Figures: docs/internals/cell_kernels.md. */
@@ -98,11 +99,12 @@ static void one(const struct way *w, const struct rows *rows, int i, struct cell
         break;
     case CELLS_PADDED:
         to = next(n * 13);
-        rc = cells_padded(&w->form, &w->genes, &r, s, to, to + n * 8, (uint8_t *)to + n * 12, NULL);
+        rc = cells_padded(&w->form, &w->genes, &r, s, to, to + n * 8, (uint8_t *)to + n * 12,
+                          w->stream, NULL);
         break;
     default:
         to = next(n * 9);
-        rc = cells_ranked(&w->form, &w->genes, &r, s, to, (uint8_t *)to + n * 8, NULL);
+        rc = cells_ranked(&w->form, &w->genes, &r, s, to, (uint8_t *)to + n * 8, w->stream, NULL);
     }
     if (rc)
         exit(1);
@@ -190,6 +192,37 @@ static struct way ways[] = {
      false,
      false,
      {0}},
+    {"padded, weighted",
+     {.kind = CELLS_PADDED, .length = 512, .pick = CELLS_PICK_WEIGHTED},
+     false,
+     false,
+     {0}},
+    {"padded, top 1,024, streamed",
+     {.kind = CELLS_PADDED, .length = 1024, .pick = CELLS_PICK_TOP},
+     true,
+     false,
+     {0}},
+    {"padded, random 1,024, streamed",
+     {.kind = CELLS_PADDED, .length = 1024, .pick = CELLS_PICK_RANDOM},
+     true,
+     false,
+     {0}},
+    {"ranked, streamed, no factors",
+     {.kind = CELLS_RANKED, .length = 2048, .total = 1e4},
+     true,
+     false,
+     {0}},
+    {"ranked, streamed",
+     {.kind = CELLS_RANKED,
+      .length = 2048,
+      .total = 1e4,
+      .factors = factors,
+      .tokens = tokens,
+      .has_first = true,
+      .has_last = true},
+     true,
+     false,
+     {0}},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -213,6 +246,11 @@ static void make_ways(void)
 }
 
 /* The floors first, then the ways. */
+static const char *name_of(int number)
+{
+    return number < FLOORS ? floors[number].name : ways[number - FLOORS].name;
+}
+
 static double timed(int number, const struct rows *rows, struct cells_scratch *s)
 {
     enum { REPEAT = 4 };
@@ -232,6 +270,7 @@ int main(int argc, char **argv)
     static const uint64_t sizes[] = {1000, 4000};
     static double times[FLOORS + WAYS][101];
     int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 31;
+    const char *alone = argc > 2 ? argv[2] : NULL;
     struct cells_scratch s;
     cells_scratch_init(&s);
     ring = pages_map(RING);
@@ -244,11 +283,10 @@ int main(int argc, char **argv)
         make_rows(&rows, sizes[k]);
         for (int r = 0; r < rounds; r++)
             for (int i = 0; i < FLOORS + WAYS; i++)
-                times[i][r] = timed(i, &rows, &s);
+                times[i][r] = alone && strcmp(name_of(i), alone) ? 0 : timed(i, &rows, &s);
         printf("%-36s %8s\n", k ? "\n4,000 values" : "1,000 values", "us");
         for (int i = 0; i < FLOORS + WAYS; i++)
-            printf("%-36s %8.2f\n", i < FLOORS ? floors[i].name : ways[i - FLOORS].name,
-                   least(times[i], rounds));
+            printf("%-36s %8.2f\n", name_of(i), least(times[i], rounds));
     }
     return 0;
 }

@@ -110,45 +110,48 @@ int cells_dense(const struct cells_form *f, const struct cells_genes *g, const s
 
 /* ---- PADDED and RANKED ----------------------------------------------------------------------- */
 
-#define GENES(T, OF)                                                                               \
-    for (uint64_t i = 0; i < n; i++)                                                               \
-    ((T *)to)[at + i] = (T)(OF)
-#define GENES_BOTH(OF)                                                                             \
-    do {                                                                                           \
-        if (f->column == HR_I32)                                                                   \
-            GENES(int32_t, OF);                                                                    \
-        else                                                                                       \
-            GENES(int64_t, OF);                                                                    \
-    } while (0)
+/* Where a part of a padded row is put together: the target, or a line that stays in cache and is then written past
+ * it, pads and all. */
+struct line {
+    char *at, *to;
+    uint64_t bytes;
+};
 
-static void put_genes(const struct cells_form *f, void *to, uint64_t at, const int32_t *columns,
+static struct line line_begin(const struct cells_scratch *s, void *to, uint64_t bytes, bool stream)
+{
+    return (struct line){.at = stream ? s->line : to, .to = to, .bytes = bytes};
+}
+
+static void line_end(const struct line *l)
+{
+    if (l->at != l->to)
+        codec_copy_stream(l->to, l->at, l->bytes);
+}
+
+/* Genes between special tokens, then padding. */
+static void put_genes(const struct cells_form *f, const struct line *l, const int32_t *columns,
                       const uint32_t *places, uint64_t n)
 {
-    const int64_t *tokens = f->made->tokens;
-    if (tokens)
-        GENES_BOTH(tokens[columns[places[i]]]);
+    const struct cells_kernels *k = f->made->own;
+    size_t item = dtype_kind_size(f->column);
+    char *to = l->at, *genes = to + f->has_first * item, *last = genes + n * item,
+         *end = last + f->has_last * item;
+    k->fill[f->column](to, f->has_first, f->first);
+    if (f->made->tokens)
+        k->tokens[f->column](genes, columns, places, n, f->made->tokens);
     else
-        GENES_BOTH(columns[places[i]]);
+        k->columns[f->column](genes, columns, places, n);
+    k->fill[f->column](last, f->has_last, f->last);
+    k->fill[f->column](end, f->length - (n + f->has_first + f->has_last), f->pad);
+    line_end(l);
 }
 
-static void put_token(const struct cells_form *f, void *to, uint64_t at, uint64_t n, int64_t token)
+static void put_mask(const struct cells_form *f, const struct line *l, uint64_t n)
 {
-    GENES_BOTH(token);
-}
-
-/* Special tokens around n genes, padding after them, and the mask. */
-static void put_frame(const struct cells_form *f, void *to, uint8_t *mask, uint64_t n)
-{
-    uint64_t end = n + f->has_first + f->has_last;
-    if (f->has_first)
-        put_token(f, to, 0, 1, f->first);
-    if (f->has_last)
-        put_token(f, to, end - 1, 1, f->last);
-    put_token(f, to, end, f->length - end, f->pad);
-    if (mask) {
-        memset(mask, 1, end);
-        memset(mask + end, 0, f->length - end);
-    }
+    uint64_t used = n + f->has_first + f->has_last;
+    memset(l->at, 1, used);
+    memset(l->at + used, 0, f->length - used);
+    line_end(l);
 }
 
 static void put_value(const struct cells_form *f, char *to, uint64_t n, float value)
@@ -160,12 +163,13 @@ static void put_value(const struct cells_form *f, char *to, uint64_t n, float va
         memcpy(to + i * item, one, item);
 }
 
-static void put_values(const struct cells_form *f, struct cells_room *room, char *to,
+static void put_values(const struct cells_form *f, struct cells_room *room, const struct line *l,
                        const uint32_t *places, uint64_t n)
 {
     size_t item = dtype_kind_size(f->value);
     uint64_t used = f->has_first + n + f->has_last;
     bool direct = f->value == HR_F32;
+    char *to = l->at;
     void *target = direct ? to + f->has_first * item : (void *)room->wide;
     float *picked = target;
     for (uint64_t i = 0; i < n; i++)
@@ -175,6 +179,7 @@ static void put_values(const struct cells_form *f, struct cells_room *room, char
     put_value(f, to, f->has_first, f->special_value);
     put_value(f, to + (used - f->has_last) * item, f->has_last, f->special_value);
     put_value(f, to + used * item, f->length - used, f->pad_value);
+    line_end(l);
 }
 
 /* The first `want` places by falling value, in room->places. */
@@ -189,21 +194,32 @@ static void rank(const struct cells_form *f, struct cells_room *room, const floa
         room->places[i] = (uint32_t)sorted[i];
 }
 
-/* Fewer than `want` where fewer can be drawn: how many. */
-static uint64_t pick(const struct cells_form *f, const struct cells_row *r, struct cells_room *room,
-                     uint64_t n, uint64_t want)
+/* The same by the values of the form; `known`: these are in room->single. */
+static void rank_values(const struct cells_form *f, const struct cells_part *p,
+                        struct cells_room *room, uint64_t want, bool known)
+{
+    if (!want || cells_rank_counts(f, p, room, want))
+        return;
+    if (!known)
+        cells_singles(f, p, room);
+    rank(f, room, room->single, p->n, want);
+}
+
+/* Fewer than `want` where fewer can be drawn: how many. `known`: as for rank_values. */
+static uint64_t pick(const struct cells_form *f, const struct cells_row *r,
+                     const struct cells_part *p, struct cells_room *room, uint64_t want, bool known)
 {
     if (f->pick == CELLS_PICK_WEIGHTED) {
         float *scores = (void *)room->wide;
-        uint64_t most = cells_scores(scores, room->single, n, r->key);
+        uint64_t most = cells_scores(scores, room->single, p->n, r->key);
         want = want < most ? want : most;
-        rank(f, room, scores, n, want);
+        rank(f, room, scores, p->n, want);
         return want;
     }
     if (f->pick == CELLS_PICK_TOP)
-        rank(f, room, room->single, n, want);
-    else if (f->pick == CELLS_PICK_RANDOM && want < n)
-        cells_subset(room->places, n, want, r->key, room->keys);
+        rank_values(f, p, room, want, known);
+    else if (f->pick == CELLS_PICK_RANDOM && want < p->n)
+        cells_subset(room->places, p->n, want, r->key, room->keys);
     else
         for (uint64_t i = 0; i < want; i++)
             room->places[i] = (uint32_t)i;
@@ -211,35 +227,53 @@ static uint64_t pick(const struct cells_form *f, const struct cells_row *r, stru
 }
 
 int cells_padded(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
-                 struct cells_scratch *s, void *genes, void *values, uint8_t *mask,
+                 struct cells_scratch *s, void *genes, void *values, uint8_t *mask, bool stream,
                  struct hr_error *e)
 {
     struct cells_room room;
     struct cells_part p;
+    uint64_t gene_bytes = f->length * dtype_kind_size(f->column),
+             value_bytes = f->length * dtype_kind_size(f->value);
+    if (stream)
+        TRY(cells_reserve_line(s, gene_bytes, e));
     TRY(prepare(f, g, r, s, &room, NULL, &p, e));
     uint64_t want = p.n < f->made->places ? p.n : f->made->places;
-    if (values || f->pick == CELLS_PICK_TOP || f->pick == CELLS_PICK_WEIGHTED)
+    bool known = values || f->pick == CELLS_PICK_WEIGHTED;
+    if (known)
         cells_singles(f, &p, &room);
-    want = pick(f, r, &room, p.n, want);
+    want = pick(f, r, &p, &room, want, known);
     if (values && f->bins)
         cells_bins(f, &room, p.n);
-    put_genes(f, genes, f->has_first, p.columns, room.places, want);
-    put_frame(f, genes, mask, want);
-    if (values)
-        put_values(f, &room, values, room.places, want);
+    struct line line = line_begin(s, genes, gene_bytes, stream);
+    put_genes(f, &line, p.columns, room.places, want);
+    if (values) {
+        line = line_begin(s, values, value_bytes, stream);
+        put_values(f, &room, &line, room.places, want);
+    }
+    if (mask) {
+        line = line_begin(s, mask, f->length, stream);
+        put_mask(f, &line, want);
+    }
     return 0;
 }
 
 int cells_ranked(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
-                 struct cells_scratch *s, void *tokens, uint8_t *mask, struct hr_error *e)
+                 struct cells_scratch *s, void *tokens, uint8_t *mask, bool stream,
+                 struct hr_error *e)
 {
     struct cells_room room;
     struct cells_part p;
+    uint64_t bytes = f->length * dtype_kind_size(f->column);
+    if (stream)
+        TRY(cells_reserve_line(s, bytes, e));
     TRY(prepare(f, g, r, s, &room, NULL, &p, e));
     uint64_t want = p.n < f->made->places ? p.n : f->made->places;
-    cells_singles(f, &p, &room);
-    rank(f, &room, room.single, p.n, want);
-    put_genes(f, tokens, f->has_first, p.columns, room.places, want);
-    put_frame(f, tokens, mask, want);
+    rank_values(f, &p, &room, want, false);
+    struct line line = line_begin(s, tokens, bytes, stream);
+    put_genes(f, &line, p.columns, room.places, want);
+    if (mask) {
+        line = line_begin(s, mask, f->length, stream);
+        put_mask(f, &line, want);
+    }
     return 0;
 }

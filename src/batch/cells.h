@@ -112,6 +112,8 @@ struct cells_scratch { /* for cells*.c alone */
     uint64_t cap;
     void *row; /* a dense row, zero between calls */
     uint64_t row_bytes;
+    void *line; /* the padded genes, values or mask of a row, on their way past the cache */
+    uint64_t line_bytes;
 };
 void cells_scratch_init(struct cells_scratch *s);
 void cells_scratch_dispose(struct cells_scratch *s);
@@ -127,17 +129,18 @@ int cells_count(const struct cells_form *f, const struct cells_genes *g, const s
 int cells_csr(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
               struct cells_scratch *s, void *values, void *columns, uint64_t *count,
               struct hr_error *e);
-/* DENSE: n_columns values. `stream`: the target is not in cache and not read soon, write past the
- * cache; memory is then published by codec_fence. */
+/* `stream`, of all forms of a fixed size: the target is not in cache and not read soon, write past the cache;
+ * memory is then published by codec_fence. DENSE: n_columns values. */
 int cells_dense(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
                 struct cells_scratch *s, void *to, bool stream, struct hr_error *e);
 /* PADDED: `length` each of genes, values and mask (1: a gene or a special token); values and mask may be
  * NULL. */
 int cells_padded(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
-                 struct cells_scratch *s, void *genes, void *values, uint8_t *mask,
+                 struct cells_scratch *s, void *genes, void *values, uint8_t *mask, bool stream,
                  struct hr_error *e);
 /* RANKED: `length` each of tokens and mask; mask may be NULL. */
 int cells_ranked(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
-                 struct cells_scratch *s, void *tokens, uint8_t *mask, struct hr_error *e);
+                 struct cells_scratch *s, void *tokens, uint8_t *mask, bool stream,
+                 struct hr_error *e);
 
 #endif

@@ -3,6 +3,7 @@
  *     cells_select (cells_select.c)  stored row → output columns that rise, and the stored values of these
  *     cells_values (cells_values.c)  stored values → what the form makes of them
  *     cells_order, cells_subset (cells_order.c)  which of them, and in which order
+ *     cells_rank_counts (cells_counts.c)  the same where stored values are counts
  *     cells.c  into place */
 #ifndef BATCH_CELLS_INSIDE_H
 #define BATCH_CELLS_INSIDE_H
@@ -14,12 +15,25 @@ struct cells_range {
     uint32_t least, most, ones, zeros;
 };
 
+/* Counts that are ranked as they are stored (cells_counts.c). */
+#define CELLS_COUNT_MOST 16383
+#define CELLS_BUCKETS    64
+
 struct cells_kernels {                                               /* indexed by stored type */
     bool (*rising[KERNEL_TYPES])(const void *columns, uint64_t n);   /* each above the one before */
     uint64_t (*most[KERNEL_TYPES])(const void *columns, uint64_t n); /* as if without sign */
     bool (*zeros[KERNEL_TYPES])(const void *values, uint64_t n);     /* any value is 0 */
     /* the places of those that are not, ascending; room for n */
     uint64_t (*others[KERNEL_TYPES])(uint32_t *places, const void *values, uint64_t n);
+    /* whole numbers from 1 to CELLS_COUNT_MOST; false: others are among them. NULL: not for this type */
+    bool (*counts[KERNEL_TYPES])(uint32_t *to, const void *values, uint64_t n);
+    void (*buckets)(uint8_t *to, const uint32_t *counts, uint64_t n);
+    /* by the type of genes or tokens: those of columns[places[i]], and n times the same */
+    void (*columns[KERNEL_TYPES])(void *to, const int32_t *columns, const uint32_t *places,
+                                  uint64_t n);
+    void (*tokens[KERNEL_TYPES])(void *to, const int32_t *columns, const uint32_t *places,
+                                 uint64_t n, const int64_t *tokens);
+    void (*fill[KERNEL_TYPES])(void *to, uint64_t n, int64_t token);
     double (*sum)(const double *values, uint64_t n);
     void (*scale)(double *values, uint64_t n, double factor);
     void (*weigh)(double *values, const int32_t *columns, uint64_t n, const double *weights);
@@ -52,6 +66,7 @@ struct cells_room {
 };
 int cells_reserve(struct cells_scratch *s, uint64_t n, struct cells_room *room, struct hr_error *e);
 int cells_reserve_row(struct cells_scratch *s, uint64_t bytes, struct hr_error *e);
+int cells_reserve_line(struct cells_scratch *s, uint64_t bytes, struct hr_error *e);
 
 /* The part of a row that is in the output. */
 struct cells_part {
@@ -70,6 +85,8 @@ int cells_select(const struct cells_form *f, const struct cells_genes *g, const 
 void cells_sum(const struct cells_form *f, enum hr_dtype type, const void *values, uint64_t n,
                struct cells_room *room, struct cells_part *p);
 
+/* What values are multiplied with. */
+double cells_factor(const struct cells_form *f, const struct cells_part *p);
 /* Values of the form, as float32 in room->single, or as `f->value` at `to`. */
 void cells_singles(const struct cells_form *f, const struct cells_part *p, struct cells_room *room);
 int cells_values(const struct cells_form *f, const struct cells_part *p, struct cells_room *room,
@@ -83,6 +100,10 @@ void cells_narrow(const struct cells_form *f, void *to, const float *values, uin
  * the first `want` are put in place. Returns keys or spare, whichever holds them. */
 uint64_t *cells_sort(uint64_t *keys, uint64_t *spare, uint64_t n, uint64_t want,
                      struct cells_range range);
+/* The first `want` places by falling value of the form, in room->places; false: the stored values are no counts or
+ * something is done to them that may change their order, and nothing was done. Changes wide, keys and spare. */
+bool cells_rank_counts(const struct cells_form *f, const struct cells_part *p,
+                       struct cells_room *room, uint64_t want);
 struct cells_range cells_range_of(const uint64_t *keys, uint64_t n);
 /* How the values fare in a draw: the highest was drawn first. How many can be drawn. */
 uint64_t cells_scores(float *to, const float *values, uint64_t n, uint64_t key);

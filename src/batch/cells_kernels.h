@@ -81,6 +81,58 @@ VALUE_KERNELS(half, u16, IS_ZERO_HALF)
 VALUE_KERNELS(f32, u32, IS_ZERO)
 VALUE_KERNELS(f64, u64, IS_ZERO)
 
+/* Whole numbers from 1 to CELLS_COUNT_MOST as such; false: others are among them. */
+#define COUNT_KERNEL(T, W)                                                                         \
+    static bool KERNEL(counts_##T)(uint32_t *restrict to, const void *from_, uint64_t n)           \
+    {                                                                                              \
+        const t_##T *restrict from = from_;                                                        \
+        t_##W bad = 0;                                                                             \
+        for (uint64_t i = 0; i < n; i++) {                                                         \
+            t_##W v = (t_##W)from[i];                                                              \
+            to[i] = (uint32_t)v;                                                                   \
+            bad |= (t_##W)(v - 1 >= CELLS_COUNT_MOST);                                             \
+        }                                                                                          \
+        return !bad;                                                                               \
+    }
+COUNT_KERNEL(i8, u32)
+COUNT_KERNEL(i16, u32)
+COUNT_KERNEL(i32, u32)
+COUNT_KERNEL(i64, u64)
+COUNT_KERNEL(u8, u32)
+COUNT_KERNEL(u16, u32)
+COUNT_KERNEL(u32, u32)
+COUNT_KERNEL(u64, u64)
+
+/* Bits have the order of positive numbers. Two loops: one would be left scalar. */
+#define COUNT_KERNEL_OF_FLOATS(T, W, ONE, MOST)                                                    \
+    static bool KERNEL(counts_##T)(uint32_t *restrict to, const void *from_, uint64_t n)           \
+    {                                                                                              \
+        const t_##T *restrict from = from_;                                                        \
+        t_##W bad = 0;                                                                             \
+        for (uint64_t i = 0; i < n; i++) {                                                         \
+            t_##W bits;                                                                            \
+            memcpy(&bits, &from[i], sizeof bits);                                                  \
+            bad |= (t_##W)(bits - (ONE) > (MOST) - (ONE));                                         \
+        }                                                                                          \
+        if (bad)                                                                                   \
+            return false;                                                                          \
+        for (uint64_t i = 0; i < n; i++) {                                                         \
+            int32_t whole = (int32_t)from[i];                                                      \
+            to[i] = (uint32_t)whole;                                                               \
+            bad |= (t_##W)((t_##T)whole != from[i]);                                               \
+        }                                                                                          \
+        return !bad;                                                                               \
+    }
+COUNT_KERNEL_OF_FLOATS(f32, u32, 0x3f800000u, 0x467ffc00u)                 /* 1, CELLS_COUNT_MOST */
+COUNT_KERNEL_OF_FLOATS(f64, u64, 0x3ff0000000000000u, 0x40cfff8000000000u) /* the same */
+
+/* The largest counts come first, all of CELLS_BUCKETS and more in bucket 0. */
+static void KERNEL(buckets)(uint8_t *restrict to, const uint32_t *restrict counts, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = (uint8_t)(CELLS_BUCKETS - (counts[i] < CELLS_BUCKETS ? counts[i] : CELLS_BUCKETS));
+}
+
 /* 16 interleaved partial sums, then halves on halves. */
 #define LANES 16
 static double KERNEL(sum)(const double *restrict v, uint64_t n)
@@ -156,6 +208,33 @@ static struct cells_range KERNEL(keys)(uint64_t *restrict keys, const float *res
     return all;
 }
 
+/* ---- genes ----------------------------------------------------------------------------------- */
+
+#define GENE_KERNELS(T)                                                                            \
+    static void KERNEL(columns_##T)(void *restrict to_, const int32_t *restrict columns,           \
+                                    const uint32_t *restrict places, uint64_t n)                   \
+    {                                                                                              \
+        t_##T *restrict to = to_;                                                                  \
+        for (uint64_t i = 0; i < n; i++)                                                           \
+            to[i] = columns[places[i]];                                                            \
+    }                                                                                              \
+    static void KERNEL(tokens_##T)(void *restrict to_, const int32_t *restrict columns,            \
+                                   const uint32_t *restrict places, uint64_t n,                    \
+                                   const int64_t *restrict tokens)                                 \
+    {                                                                                              \
+        t_##T *restrict to = to_;                                                                  \
+        for (uint64_t i = 0; i < n; i++)                                                           \
+            to[i] = (t_##T)tokens[columns[places[i]]];                                             \
+    }                                                                                              \
+    static void KERNEL(fill_##T)(void *restrict to_, uint64_t n, int64_t token)                    \
+    {                                                                                              \
+        t_##T *restrict to = to_;                                                                  \
+        for (uint64_t i = 0; i < n; i++)                                                           \
+            to[i] = (t_##T)token;                                                                  \
+    }
+GENE_KERNELS(i32)
+GENE_KERNELS(i64)
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define COLUMN_ROW(name)                                                                           \
@@ -174,11 +253,30 @@ static struct cells_range KERNEL(keys)(uint64_t *restrict keys, const float *res
         [HR_F64] = KERNEL(name##_f64)                                                              \
     }
 
+#define GENE_ROW(name)                                                                             \
+    {                                                                                              \
+        [HR_I32] = KERNEL(name##_i32), [HR_I64] = KERNEL(name##_i64)                               \
+    }
+
 static const struct cells_kernels KERNEL(cells_table) = {
     .rising = COLUMN_ROW(rising),
     .most = COLUMN_ROW(most),
     .zeros = VALUE_ROW(zeros),
     .others = VALUE_ROW(others),
+    .counts = {[HR_I8] = KERNEL(counts_i8),
+               [HR_I16] = KERNEL(counts_i16),
+               [HR_I32] = KERNEL(counts_i32),
+               [HR_I64] = KERNEL(counts_i64),
+               [HR_U8] = KERNEL(counts_u8),
+               [HR_U16] = KERNEL(counts_u16),
+               [HR_U32] = KERNEL(counts_u32),
+               [HR_U64] = KERNEL(counts_u64),
+               [HR_F32] = KERNEL(counts_f32),
+               [HR_F64] = KERNEL(counts_f64)},
+    .buckets = KERNEL(buckets),
+    .columns = GENE_ROW(columns),
+    .tokens = GENE_ROW(tokens),
+    .fill = GENE_ROW(fill),
     .sum = KERNEL(sum),
     .scale = KERNEL(scale),
     .weigh = KERNEL(weigh),

@@ -17,6 +17,7 @@ void cells_scratch_dispose(struct cells_scratch *s)
 {
     mem_free(s->block);
     mem_free(s->row);
+    mem_free(s->line);
     cells_scratch_init(s);
 }
 
@@ -67,6 +68,19 @@ int cells_reserve_row(struct cells_scratch *s, uint64_t bytes, struct hr_error *
     if (!s->row)
         return error_nomem(e, bytes, "a dense row of cells");
     s->row_bytes = bytes;
+    return 0;
+}
+
+int cells_reserve_line(struct cells_scratch *s, uint64_t bytes, struct hr_error *e)
+{
+    if (bytes <= s->line_bytes && s->line)
+        return 0;
+    mem_free(s->line);
+    s->line_bytes = 0;
+    s->line = mem_alloc(bytes);
+    if (!s->line)
+        return error_nomem(e, bytes, "a padded row of cells");
+    s->line_bytes = bytes;
     return 0;
 }
 

@@ -60,7 +60,7 @@ void cells_narrow(const struct cells_form *f, void *to, const float *values, uin
 
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
-static double factor_of(const struct cells_form *f, const struct cells_part *p)
+double cells_factor(const struct cells_form *f, const struct cells_part *p)
 {
     return f->total == 0 || p->sum == 0 ? 1 : f->total / p->sum;
 }
@@ -72,7 +72,7 @@ static void compute(const struct cells_form *f, const struct cells_part *p, stru
     const struct cells_made *m = f->made;
     load(m->kernels, room->wide, p->value, p->values, p->n);
     if (f->total != 0)
-        m->own->scale(room->wide, p->n, factor_of(f, p));
+        m->own->scale(room->wide, p->n, cells_factor(f, p));
     if (f->log1p && !exact)
         m->kernels->log1p(room->wide, p->n);
     else if (f->log1p)
@@ -94,7 +94,7 @@ void cells_singles(const struct cells_form *f, const struct cells_part *p, struc
     const struct kernels *k = f->made->kernels;
     bool narrow = p->value != HR_BOOL && !is_half(p->value) && !f->log1p && !f->made->weights;
     if (narrow && f->total != 0) {
-        k->packed_f32[p->value](room->single, p->values, p->n, factor_of(f, p), -0.0, NULL);
+        k->packed_f32[p->value](room->single, p->values, p->n, cells_factor(f, p), -0.0, NULL);
     } else if (narrow) {
         k->cast[p->value][HR_F32](room->single, p->values, p->n);
     } else {

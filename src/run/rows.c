@@ -282,10 +282,10 @@ static int emit(const struct cells_view *v, const struct cells_row *r,
         return cells_dense(&v->form, genes, r, s, tensor_row(b, t, row), stream, e);
     case CELLS_PADDED:
         return cells_padded(&v->form, genes, r, s, tensor_row(b, t, row), tensor_row(b, t + 1, row),
-                            (uint8_t *)tensor_row(b, t + 2, row), e);
+                            (uint8_t *)tensor_row(b, t + 2, row), stream, e);
     case CELLS_RANKED:
         return cells_ranked(&v->form, genes, r, s, tensor_row(b, t, row),
-                            (uint8_t *)tensor_row(b, t + 1, row), e);
+                            (uint8_t *)tensor_row(b, t + 1, row), stream, e);
     }
     return error_set(e, HR_EINTERNAL, "a view of cells of no form");
 }

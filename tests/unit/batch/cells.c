@@ -184,7 +184,7 @@ static bool ranked_is_right(struct world *w, const struct cells_row *r, const st
     uint8_t mask[LENGTH];
     uint64_t places = w->f.length - w->f.has_first - w->f.has_last, at = 0;
     uint64_t n = d->n < places ? d->n : places;
-    bool ok = cells_ranked(&w->f, &w->g, r, &w->s, tokens, mask, NULL) == 0;
+    bool ok = cells_ranked(&w->f, &w->g, r, &w->s, tokens, mask, below(2), NULL) == 0;
     ok = ok && frame_is_right(&w->f, tokens, mask, n, &at);
     for (uint64_t i = 0; ok && i < n; i++)
         ok = same_rank(&w->f, d, i, id_at(&w->f, tokens, at + i));
@@ -199,7 +199,7 @@ static bool padded_is_right(struct world *w, const struct cells_row *r, const st
     const struct cells_form *f = &w->f;
     uint64_t places = f->length - f->has_first - f->has_last, at = 0, k = 0;
     uint64_t n = d->n < places ? d->n : places;
-    bool ok = cells_padded(f, &w->g, r, &w->s, genes, values, mask, NULL) == 0;
+    bool ok = cells_padded(f, &w->g, r, &w->s, genes, values, mask, below(2), NULL) == 0;
     ok = ok && frame_is_right(f, genes, mask, n, &at);
     ok = ok && (!f->has_first || values[0] == -1) && (!f->has_last || values[at + n] == -1);
     for (uint64_t i = at + n + f->has_last; ok && i < f->length; i++)

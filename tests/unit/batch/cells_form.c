@@ -128,7 +128,7 @@ static void running_out_of_memory_leaves_nothing_behind(void)
         if (!rc) {
             rc = cells_genes_init(&g, &f, 3, to, &e);
             if (!rc) {
-                rc = cells_padded(&f, &g, &r, &s, genes, NULL, NULL, &e);
+                rc = cells_padded(&f, &g, &r, &s, genes, NULL, NULL, false, &e);
                 cells_genes_dispose(&g);
             }
             cells_form_dispose(&f);

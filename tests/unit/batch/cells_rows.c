@@ -103,7 +103,7 @@ static void nan_and_infinities_are_carried_and_rank_at_the_ends(void)
         check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, NULL), 0);
         for (int i = 0; i < 7; i++)
             check(isnan(values[i]) ? isnan(got[i]) : got[i] == values[i]);
-        check_eq(cells_ranked(&t.f, &t.g, &r, &t.s, tokens, NULL, NULL), 0);
+        check_eq(cells_ranked(&t.f, &t.g, &r, &t.s, tokens, NULL, below(2), NULL), 0);
         check(!memcmp(tokens, order, sizeof order));
     }
     world_free(&w);
@@ -129,7 +129,7 @@ static void giant_rows_and_rows_of_equal_values_are_ranked(void)
             v[i] = round == 1 ? 3 : (float)(1 + below(1000000)) / 7;
         struct naive d = naive_of(&w.f, NULL, &s.row);
         uint64_t n = d.n < LENGTH ? d.n : LENGTH;
-        bool same = cells_ranked(&w.f, &w.g, &s.row, &w.s, tokens, mask, NULL) == 0;
+        bool same = cells_ranked(&w.f, &w.g, &s.row, &w.s, tokens, mask, below(2), NULL) == 0;
         for (uint64_t i = 0; same && i < LENGTH; i++) {
             /* the sum is taken in another order: a last bit may differ */
             double got = i < n ? 0 : 1, want = i < n ? d.value[d.falling[i]] : 1;
@@ -158,11 +158,11 @@ static void no_row_allocates_once_the_scratch_has_grown(void)
                                                   .bins = 9},
                               500);
     struct sample largest = sample_of(500, 500, HR_U16, HR_I32, SHUFFLED);
-    check_eq(cells_padded(&w.f, &w.g, &largest.row, &w.s, genes, values, NULL, NULL), 0);
+    check_eq(cells_padded(&w.f, &w.g, &largest.row, &w.s, genes, values, NULL, true, NULL), 0);
     mem_fail_at(UINT64_MAX, false);
     for (int i = 0; i < 50; i++) {
         struct sample s = sample_of(below(501), 500, HR_U16, HR_I32, i % 3);
-        check_eq(cells_padded(&w.f, &w.g, &s.row, &w.s, genes, values, NULL, NULL), 0);
+        check_eq(cells_padded(&w.f, &w.g, &s.row, &w.s, genes, values, NULL, true, NULL), 0);
         sample_free(&s);
     }
     check_eq(mem_count(), 0);
@@ -316,7 +316,7 @@ static void draws_by_weight_follow_the_weights(void)
         float got[2];
         uint8_t mask[2];
         r.key = keyed_word(7, (uint64_t)i);
-        check_eq(cells_padded(&w.f, &w.g, &r, &w.s, genes, got, mask, NULL), 0);
+        check_eq(cells_padded(&w.f, &w.g, &r, &w.s, genes, got, mask, below(2), NULL), 0);
         check(mask[0] && mask[1] && genes[0] != genes[1]);
         check(got[0] == (genes[0] == 0 ? 1 : genes[0] == 2 ? 2 : 5));
         first[genes[0]]++;
