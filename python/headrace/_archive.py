@@ -182,8 +182,8 @@ class Archive:
             ``{"connectivities": 8}`` gives tensors ``connectivities.cells`` (ids of cells, -1 where there are fewer),
             ``connectivities.weights`` and ``connectivities.mask``. Of SCDL the name is "neighbors".
         genes
-            Names, in the order of the columns that are wanted, or a boolean for each gene; default: all. Of SCDL
-            without features: how many there are.
+            Names or positions, in the order of the columns that are wanted, or a boolean for each gene; default: all.
+            Of SCDL without features: how many there are.
         var
             The column of var that names genes, such as "gene_ids"; default: its index.
         missing
@@ -210,8 +210,8 @@ class Archive:
 
         return cells_of(self, {
             "X": X, "layer": layer, "obs": names_of("obs", obs), "obsm": names_of("obsm", obsm),
-            "neighbors": mapping("neighbors", neighbors, "a dict of numbers by name is expected"), "genes": genes,
-            "var": var, "missing": missing, "group": group, "dtype": dtype, "normalize": normalize,
+            "neighbors": mapping("neighbors", neighbors, "how many by name, as {'connectivities': 8}, is expected"),
+            "genes": genes, "var": var, "missing": missing, "group": group, "dtype": dtype, "normalize": normalize,
             "normalize_over": normalize_over, "log1p": log1p, "row_chunk": row_chunk,
         })  # fmt: skip
 

@@ -124,6 +124,21 @@ class FrameColumn:
 
         return np.asarray(self.values, dtype)
 
+    def to_pandas(self) -> Any:
+        """As pandas has it: a Categorical, texts, numbers; Int64, boolean and the like where some are missing."""
+        import numpy as np
+        import pandas as pd
+
+        if self._texts is not None:
+            return self.values
+        if self._numbers is None:
+            return pd.Categorical.from_codes(self._codes, categories=self._categories, ordered=self.ordered)
+        if self._mask is None:
+            return self._numbers
+        array: Any = pd.Series(self._numbers).convert_dtypes(convert_floating=False).array.copy()  # Int64, boolean, …
+        array[self._mask] = np.nan if array.dtype.kind == "f" else pd.NA
+        return array
+
     @property
     def numbers(self) -> Any:
         """Numbers and booleans as stored, whatever stands where they are missing."""
@@ -224,6 +239,13 @@ class Frame:
     def index(self) -> Any:
         """Names of the rows: barcodes, genes."""
         return None if self.index_name is None else self[self.index_name].values
+
+    def to_pandas(self, columns: list[str] | None = None) -> Any:
+        """A pandas data frame of these columns, or of all; what may be missing has types that can be."""
+        import pandas as pd
+
+        names = self.columns if columns is None else [text("columns", name) for name in columns]
+        return pd.DataFrame({name: self[name].to_pandas() for name in names}, index=self.index, columns=names)
 
     def _read(self, name: str) -> FrameColumn:
         raise NotImplementedError

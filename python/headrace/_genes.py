@@ -33,7 +33,7 @@ def choose(one: DataSet, genes: object, missing: str) -> Genes:
         return Genes(names, [None])
     import numpy as np
 
-    mask = _mask(genes)
+    mask = _array_of(genes, "b")
     if mask is not None:
         if mask.shape != names.shape:
             refuse("genes", mask.shape, f"a boolean for each of {len(names)} genes, or a list of names, is expected")
@@ -41,36 +41,57 @@ def choose(one: DataSet, genes: object, missing: str) -> Genes:
             refuse("genes", mask, "the mask leaves no gene")
         to: Any = np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32)
         return Genes(names[mask], [to])
-    wanted = given_names(genes)
+    numbers = _array_of(genes, "iu")
+    if numbers is not None:
+        return _numbered(names, numbers)
+    wanted = given_names("genes", genes)
     unique(one, wanted)
-    return _wanted([one], wanted, missing)
+    return _wanted("genes", [one], wanted, missing)
 
 
-def _mask(genes: object) -> Any:
-    """As an array, where it is booleans."""
+def _array_of(genes: object, kinds: str) -> Any:
+    """As an array, where it is one of these kinds of numpy's: booleans, or integers."""
     import numpy as np
 
-    if isinstance(genes, (list, tuple)) and not isinstance(next(iter(genes), None), (bool, np.bool_)):
+    if isinstance(genes, (list, tuple)) and not isinstance(next(iter(genes), None), (bool, np.bool_, int, np.integer)):
         return None
     values = getattr(genes, "values", genes)  # of pandas
     values = np.asarray(values) if isinstance(values, (list, tuple)) or hasattr(values, "__array__") else None
-    return values if values is not None and values.dtype.kind == "b" else None
+    return values if values is not None and values.dtype.kind in kinds else None
 
 
-def given_names(genes: object) -> list[str]:
-    accepted = "a list of names of genes, or a boolean for each gene, is expected"
-    if isinstance(genes, (str, bytes, dict)) or not hasattr(genes, "__iter__"):
-        refuse_type("genes", genes, accepted)
+def _numbered(names: Any, numbers: Any) -> Genes:
+    """Genes by their positions, in the order in which they are given."""
+    import numpy as np
+
+    if numbers.ndim != 1 or not len(numbers):
+        refuse("genes", numbers, "a list of names or positions of genes is expected")
+    outside = numbers[(numbers < 0) | (numbers >= len(names))]
+    if len(outside):
+        refuse("genes", int(outside[0]), f"positions of genes are from 0 to {len(names) - 1}")
+    if len(np.unique(numbers)) < len(numbers):
+        refuse("genes", numbers, "a gene is named once")
+    to: Any = np.full(len(names), -1, np.int32)
+    to[numbers] = np.arange(len(numbers))
+    return Genes(names[numbers], [to])
+
+
+def given_names(what: str, genes: object) -> list[str]:
+    """Of a list; of a dict, such as a vocabulary, its keys in their order."""
+    accepted = "a list of names" + (" or positions of genes, or a boolean for each gene," if what == "genes" else "")
+    accepted += " is expected"
+    if isinstance(genes, (str, bytes, set, frozenset)) or not hasattr(genes, "__iter__"):
+        refuse_type(what, genes, accepted)
     names = list(genes)
     wrong = next((g for g in names if not isinstance(g, str)), None)
     if wrong is not None:
-        refuse_type("genes", wrong, accepted)
+        refuse_type(what, wrong, accepted)
     if not names:
-        refuse("genes", genes, "no gene is named")
+        refuse(what, genes, "no gene is named")
     return [str(g) for g in names]
 
 
-def join(sets: list[DataSet], how: object, missing: str) -> Genes:
+def join(sets: list[DataSet], how: object, missing: str, what: str = "join") -> Genes:
     """Of several: "inner" in the order of the first, "outer" in the order they are first seen, or a list as it is."""
     if isinstance(how, str):
         if how not in ("inner", "outer"):
@@ -79,7 +100,7 @@ def join(sets: list[DataSet], how: object, missing: str) -> Genes:
             return Genes(sets[0].genes, [None] * len(sets))
         names = _inner(sets) if how == "inner" else list(dict.fromkeys(g for one in sets for g in one.genes))
         return _mapped(sets, names)
-    return _wanted(sets, given_names(how), missing)
+    return _wanted(what, sets, given_names(what, how), missing)
 
 
 def _inner(sets: list[DataSet]) -> list[str]:
@@ -95,12 +116,12 @@ def _inner(sets: list[DataSet]) -> list[str]:
     return [g for g in sets[0].genes if g in common]
 
 
-def _wanted(sets: list[DataSet], names: list[str], missing: str) -> Genes:
+def _wanted(what: str, sets: list[DataSet], names: list[str], missing: str) -> Genes:
     if missing not in ("raise", "ignore"):
         refuse("missing", missing, '"raise" or "ignore" is expected')
     twice = _twice(names)
     if twice:
-        refuse("genes", listed(twice), "a gene is named once")
+        refuse(what, listed(twice), "a gene is named once")
     there: set[str] = set()
     for one in sets:
         there.update(one.genes)
@@ -109,12 +130,27 @@ def _wanted(sets: list[DataSet], names: list[str], missing: str) -> Genes:
         from headrace._errors import NotFoundError
 
         where = sets[0].label if len(sets) == 1 else f"any of the {len(sets)} data sets"
-        hint = near(unknown[0], list(there)[:50_000])
+        hint = elsewhere(sets[0], unknown) or near(unknown[0], list(there)[:50_000])
         raise NotFoundError(
-            f"genes: {len(unknown)} of {len(names)} are not in {where}: {listed(unknown)}{hint}"
+            f"{what}: {len(unknown)} of {len(names)} are not in {where}: {listed(unknown)}{hint}"
             + ("" if missing == "ignore" else '; missing="ignore" keeps their columns, empty')
         )
     return _mapped(sets, names)
+
+
+def elsewhere(one: DataSet, unknown: list[str]) -> str:
+    """ "; column … of var has them", where one does that names are not taken from; of var no more is read for it."""
+    from headrace._errors import Error
+
+    wanted = set(unknown)
+    for name in one.var.columns:
+        try:
+            column = one.var[name]
+        except Error:  # a damaged one is not what is asked for
+            continue
+        if name != one.gene_column() and column.kind in ("text", "category") and wanted & set(column.categories):
+            return f'; column {name!r} of var has {"it" if len(wanted) == 1 else "such names"}: var="{name}"'
+    return ""
 
 
 def _mapped(sets: list[DataSet], names: list[str]) -> Genes:
@@ -133,9 +169,11 @@ def _twice(names: Any) -> list[str]:
 def unique(one: DataSet, of: list[str] | None = None) -> None:
     """Names of genes are what they are matched by: there are some, once each (of a list, if given)."""
     if one.gene_column() is None:
+        from headrace._errors import InvalidError
+
         columns = ", ".join(one.var.columns) or "none"
-        refuse(f"genes of {one.label}", f"{one.columns} genes", "their names are not stored as such: say which column "
-               f'of var has them, as var="…"; there are {columns}')  # fmt: skip
+        raise InvalidError(f"{one.label}: nothing says which column of var has the names of its {one.columns} genes: "
+                           f'give it, as var="…"; there are {columns}')  # fmt: skip
     twice = _twice(one.genes)
     if of is not None:
         twice = [g for g in twice if g in set(of)]

@@ -68,6 +68,11 @@ def open_loader(samples: Samples, **o: Any) -> Loader:
         raise InvalidError(
             "give the batch size: exactly one of n (rows on this rank) and global_batch (over all ranks)"
         )
+    if not len(samples):
+        from headrace._errors import InvalidError
+
+        of = f"none of {samples.info['axis']:,} along {', '.join(samples.axes)} was chosen"
+        raise InvalidError(f"no samples to make batches of: {of}; len(samples) says how many a condition leaves")
     rank, world = find_rank(o["rank"], o["world"], o["replicas"])
     if o["streams"] is not None:
         check_streams(integer("streams", o["streams"], 1), world, "streams")

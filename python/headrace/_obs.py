@@ -42,6 +42,11 @@ class Cells(Samples):
         return "int64" if options.get("index_dtype") == 5 or (tokens and not options.get("index_dtype")) else "int32"
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Cells × genes, of those that were chosen."""
+        return len(self), len(self.genes)
+
+    @property
     def obs(self) -> Frame:
         """Columns of obs, all that the atlas has, by name, each with a value for every cell of it:
         ``samples.obs["cell_type"].categories``, ``samples.obs["n_genes"][batch.index.numpy()]``."""

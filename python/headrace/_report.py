@@ -400,30 +400,34 @@ def _plan_rows(p: dict[str, Any], samples: dict[str, Any] | None) -> list[tuple[
     ]
     for i, v in enumerate(samples["views"] if samples else ()):
         extent = ", ".join(map(str, [p["rows"], *v["shape"]]))
-        rows.append(("" if i else "batch", f"{v['name']}  ({extent}) {v['dtype']}"))
+        form = f"{v['form']} " if v.get("form") not in (None, "dense") else ""
+        rows.append(("" if i else "batch", f"{v['name']}  ({extent}) {form}{v['dtype']}"))
     rows.append(("order", _order_words(p)))
     if p["world"] > 1 or p["streams"] > 1:
         ranks = f"rank {p['rank']} of {p['world']}, {plural(p['streams'], 'stream')}"
         rows.append(("ranks", f"{ranks}, global batch {count(p['global_batch'])}"))
     rows += _read_rows(p) + _memory_rows(p["memory"])
-    q = p["quality"]
+    words = _mixing(p, p["quality"])
+    label = "batches" if p["shuffle"] == "none" else "shuffle"
+    return rows + [("" if i else label, sentence) for i, sentence in enumerate(words)]
+
+
+def _mixing(p: dict[str, Any], q: dict[str, Any]) -> list[str]:
+    """How well batches stand for the whole: by position, and by the columns that were looked at (the program: none)."""
+    said = []
     if p["shuffle"] != "none" and q["variance"] is not None:
         variance = f"variance of batch means {q['variance']:.2g} × independent draws (below 1 is better)"
-        rows.append(("shuffle", f"{variance}, worst batch {q['worst']:.2g} σ"))
         one = q["distinct_blocks"] == 1
-        rows.append(("", f"{q['distinct_blocks']:.3g} different {'block' if one else 'blocks'} in a batch"))
-    return rows + _column_rows(q)
-
-
-def _column_rows(q: dict[str, Any]) -> list[tuple[str, str]]:
-    """Of the columns that were looked at; the program looks at none."""
+        said.append(f"{variance}, worst batch {q['worst']:.2g} σ")
+        said.append(f"{q['distinct_blocks']:.3g} different {'block' if one else 'blocks'} in a batch")
     known = [f"{c['name']} {c['variance']:.2g}" for c in q.get("columns", ()) if c["variance"] is not None]
-    rows = [("", f"variance by column: {', '.join(known)}")] if known else []
+    if known:
+        said.append(f"variance by column: {', '.join(known)}")
     for name in dict.fromkeys(b["column"] for b in q.get("shares", ())):
         bins = [b for b in q["shares"] if b["column"] == name]
         words = [f"{b['bin']} {100 * b['mean']:.3g} ± {100 * b['sd']:.2g} %" for b in bins[:8]]
-        rows.append(("", f"{name} in a batch: {', '.join(words)}{', …' if len(bins) > 8 else ''}"))
-    return rows
+        said.append(f"{name} in a batch: {', '.join(words)}{', …' if len(bins) > 8 else ''}")
+    return said
 
 
 def _two_columns(rows: list[tuple[str, str]]) -> str:

@@ -51,6 +51,15 @@ class Sparse:
 
         return csr_matrix((self.data.numpy(), self.indices.numpy(), self.indptr.numpy()), self.shape, copy=False)
 
+    def toarray(self) -> Any:
+        """A dense numpy array, a copy."""
+        import numpy as np
+
+        indptr = self.indptr.numpy()
+        out: Any = np.zeros(self.shape, self.data.numpy().dtype)
+        out[np.repeat(np.arange(len(self)), np.diff(indptr)), self.indices.numpy()] = self.data.numpy()
+        return out
+
     def numpy(self) -> dict[str, Any]:
         """The three arrays by name: data, indices, indptr."""
         return {"data": self.data.numpy(), "indices": self.indices.numpy(), "indptr": self.indptr.numpy()}

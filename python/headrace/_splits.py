@@ -204,7 +204,8 @@ def _deal(samples: Samples, shares: list[float], gap: int, by: object, blocks: o
         return handle.split_groups(codes, shares, key, gap, dim)
     if blocks is None:
         if seed is not None:
-            refuse("split: seed", seed, "runs in archive order have no seed; it belongs to by= and blocks=")
+            refuse("split: seed", seed, "runs in archive order have no seed: blocks=100 deals so many runs to the "
+                   "parts, in that seed's order, by=… groups")  # fmt: skip
         return handle.split(shares, gap, axis)
     return handle.split_blocks(shares, _block_count(samples, blocks, axis), seed is not None, key, gap, axis)
 

@@ -31,7 +31,7 @@ def cells_of(archive: Archive, options: dict[str, Any]) -> Cells:
     if len(sets) == 1:
         genes = choose(sets[0], o["genes"], o["missing"])
     else:
-        genes = _joined(sets, "outer" if o["genes"] is None else o["genes"], o["missing"])
+        genes = _joined(sets, "outer" if o["genes"] is None else o["genes"], o["missing"], "genes")
     paths = [one.path for one in sets]
     return _describe(archive, sets, paths, genes, o, (cells_of, options), JoinedFrame(sets))
 
@@ -64,7 +64,7 @@ def cells(
         A list, or a dict by name, of opened archives or of whatever `open` takes.
     join
         Genes of the view: "inner", those that all have, in the order of the first; "outer", all, in the order in which
-        they are first seen; or a list of names, such as a vocabulary, as it is.
+        they are first seen; or a list of names, or a dict by name such as a vocabulary, in its own order.
     var
         Column of var that genes are matched by, such as "gene_ids"; default: its index. Names that are there twice are
         refused.
@@ -117,10 +117,10 @@ def _cells_of_many(whole: Archive, options: dict[str, Any]) -> Cells:
     return _describe(whole, sets, paths, genes, o, (_cells_of_many, options), frame, dataset)
 
 
-def _joined(sets: list[DataSet], how: object, missing: str) -> Genes:
+def _joined(sets: list[DataSet], how: object, missing: str, what: str = "join") -> Genes:
     for one in sets:
         unique(one)
-    return join(sets, how, missing)
+    return join(sets, how, missing, what)
 
 
 def _layer(layer: object) -> str | None:

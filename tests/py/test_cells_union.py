@@ -94,7 +94,7 @@ def test_unions_are_samples_like_others(three: Any) -> None:
 def test_what_cannot_be_joined_is_refused(three: Any, tmp_path: Path) -> None:
     paths, _ = three
     with pytest.raises(
-        hr.NotFoundError, match=r"genes: 2 of 3 are not in any of the 3 data sets: x1, x2.*missing=\"ignore\""
+        hr.NotFoundError, match=r"join: 2 of 3 are not in any of the 3 data sets: x1, x2.*missing=\"ignore\""
     ):
         hr.cells(paths, join=["g0", "x1", "x2"])
     assert list(hr.cells(paths, join=["g0", "x1"], missing="ignore").genes) == ["g0", "x1"]
@@ -192,7 +192,10 @@ def test_scdl_with_its_features(tmp_path: Path, chunk: int) -> None:
 def test_scdl_that_does_not_say_its_genes(tmp_path: Path) -> None:
     a = atlas(50)
     where = scdl(tmp_path / "s", a, 20, names=None)
-    with pytest.raises(hr.InvalidError, match=r"genes of 0='40 genes'.*var=\"…\"; there are symbol"):
+    with pytest.raises(
+        hr.InvalidError,
+        match=r"0: nothing says which column of var has the names of its 40 genes: give it, as var=\"…\"; there are symbol",
+    ):
         hr.cells([where, write(a, tmp_path / "a.zarr")])
     both = hr.cells([where, scdl(tmp_path / "t", a, 0, names="symbol")], var="symbol")
     assert list(both.genes) == list(a.var_names) and len(both) == 100

@@ -649,6 +649,44 @@ def test_arguments_are_checked(folder: Path, tmp_path: Path) -> None:
     assert ds.stats() == {}
 
 
+def test_errors_say_where_else_it_is_done(folder: Path, tmp_path: Path) -> None:
+    ds = SingleCellMemMapDataset(str(folder), n_cols=GENES)
+    plain = SingleCellMemMapDataset(str(write(tmp_path / "p", Cells(10, 10))), n_cols=10)
+    with pytest.raises(ValueError, match="`headrace cells chunk SRC DST` makes one"):
+        ChunkAwareSampler(plain)
+    for h5ad in ({"h5ad_path": "x.h5ad"}, {}):
+        with pytest.raises(hr.Error, match=r"and so does, chunked, `headrace cells chunk atlas\.h5ad DIRECTORY`"):
+            SingleCellMemMapDataset(str(tmp_path / "new"), **h5ad)
+    with pytest.raises(hr.UnsupportedError, match="mode='w': datasets are read here"):
+        SingleCellMemMapDataset(str(folder), mode="w")
+    assert len(SingleCellMemMapDataset(str(folder), mode="r+")) == ROWS
+    with pytest.raises(hr.InvalidTypeError, match=r"slice\(3, 6, None\)\]: the number of a row is expected"):
+        ds[3:6]  # type: ignore[index]
+    for name, words in (("to_chunked", "headrace cells chunk"), ("concat", "hr.cells"), ("save", "nothing is changed")):
+        assert not hasattr(ds, name)
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}': .*{words}"):
+            getattr(ds, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        ds.nonsense  # noqa: B018
+    (tmp_path / "zarr").mkdir()
+    (tmp_path / "zarr" / "zarr.json").write_text("{}")
+    with pytest.raises(hr.NotFoundError, match=r"there is a Zarr archive: headrace\.open"):
+        SingleCellMemMapDataset(str(tmp_path / "zarr"))
+
+
+def test_all_print_as_what_they_are(folder: Path, tmp_path: Path) -> None:
+    ds = SingleCellMemMapDataset(str(folder), n_cols=GENES)
+    assert repr(ds) == f"<SingleCellMemMapDataset {folder}: 2,000 cells × 300 genes in 20 chunks of 100>"
+    sampler = ChunkAwareSampler(ds, seed=7, chunks_per_window=2, rank=0, world=2)
+    words = "1,000 rows in windows of 2 of 20 chunks, seed 7, rank 0 of 2; next epoch 0"
+    assert repr(sampler) == f"<ChunkAwareSampler: {words}>"
+    featured = SingleCellMemMapDataset(str(write(tmp_path / "f", Cells(10, 8), features=True)))
+    assert repr(featured).endswith("/f: 10 cells × 8 genes>")
+    assert len(featured.var_features()) == 1
+    assert repr(featured.var_features()) == "<VariableFeatureIndex var_features: 10 rows in 1 block>"
+    assert repr(ds.var_features()) == "<VariableFeatureIndex of nothing: 0 rows in 0 blocks>"
+
+
 # ---- the published usage, but for the import
 
 

@@ -77,7 +77,7 @@ def test_parts_have_names_and_unpack(single: hr.Samples) -> None:
         (lambda s: s.split(0.5, 0.5, gap=-1), "gap"),
         (lambda s: s.split(0.5, 0.5, gap="soon"), "gap"),
         (lambda s: s.split(0.5, 0.5, gap=1000), "none left|no samples"),
-        (lambda s: s.split(0.5, 0.5, seed=3), "by= and blocks="),
+        (lambda s: s.split(0.5, 0.5, seed=3), "blocks=100 deals"),
         (lambda s: s.split(0.5, 0.5, by="patient", blocks=4), "one of the two"),
         (lambda s: s.split(0.5, 0.5, by=np.zeros(599, int)), "600 positions"),
         (lambda s: s.isel(time=slice(0, 9)).split(0.5, 0.5, by=np.zeros(9, int)), "as many as samples are left"),

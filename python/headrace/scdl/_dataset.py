@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 
-from headrace._arguments import flag, integer, mapping, text
-from headrace._errors import InvalidError, NotFoundError, UnsupportedError
+from headrace._arguments import flag, integer, mapping, shown, text
+from headrace._errors import InvalidError, InvalidTypeError, NotFoundError, UnsupportedError
 from headrace.scdl._chunks import RemoteChunks
 from headrace.scdl._features import FeatureIndex, ObservedFeatureIndex, VariableFeatureIndex
 from headrace.scdl._files import Files
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
     from headrace.scdl._header import Header
     from headrace.scdl._rows import Row, Rows
+
+
+_MAKING = "bionemo-scdl makes them, and so does, chunked, `headrace cells chunk atlas.h5ad DIRECTORY`"
+_CHUNK = "`headrace cells chunk SRC DST` makes a chunked copy"
+_ELSEWHERE = {  # what BioNeMo's class has besides
+    "to_chunked": _CHUNK, "partition_scdl": _CHUNK, "load_h5ad": _MAKING, "paginated_load_h5ad": _MAKING,
+    "regular_load_h5ad": _MAKING, "save": "nothing is changed here that would have to be saved",
+    "cast_data_to_dtype": "`headrace cells chunk SRC DST --dtype uint16` makes a copy of another type",
+    "concat": "hr.cells([a, b]) reads several as one, with genes matched by name",
+}  # fmt: skip
 
 
 class SingleCellMemMapDataset:
@@ -49,13 +59,15 @@ class SingleCellMemMapDataset:
         given = {"h5ad_path": h5ad_path, "num_elements": num_elements, "num_rows": num_rows, "data_dtype": data_dtype}
         for name, value in given.items():
             if value is not None:
-                raise UnsupportedError(f"{name}={value!r}: datasets are read here, not made; make it with bionemo-scdl")
+                raise UnsupportedError(f"{name}={value!r}: datasets are read here, not made; {_MAKING}")
+        if str(getattr(mode, "value", mode)) not in ("r", "r+"):
+            raise UnsupportedError(f"mode={mode!r}: datasets are read here, not made or changed: 'r' is expected")
         path = os.fspath(data_path)
         root = path.removeprefix("file://") if isinstance(path, str) else path
         if "://" in text("data_path", root, "a path, as str, is expected"):
             raise InvalidError(f"data_path={root!r}: open a URL by SingleCellMemMapDataset.from_remote")
         if not os.path.isdir(root):
-            raise NotFoundError(f"{root}: no such directory, and datasets are not made here")
+            raise NotFoundError(f"{root}: no such directory, and datasets are not made here; {_MAKING}")
         layout = Layout(Files(root, None))
         self._take(layout, LocalChunks(layout, root), None, n_cols)
         self.data_path = path
@@ -227,8 +239,24 @@ class SingleCellMemMapDataset:
             return values[found[0]]  # type: ignore[no-any-return]
         return 0.0 if impute_missing_zeros else None
 
+    def __repr__(self) -> str:
+        layout = self._layout
+        try:
+            width = f" × {self.n_cols:,} genes" if self.n_cols else ""
+        except Exception:  # damaged features; what asks for them says so
+            width = ""
+        cut = f" in {layout.chunks:,} chunks of {layout.chunk_size:,}" if layout.chunked else ""
+        return f"<SingleCellMemMapDataset {self.data_path}: {layout.rows:,} cells{width}{cut}>"
+
+    def __getattr__(self, name: str) -> Any:
+        hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+
     def __getitem__(self, index: int) -> Row:
         """(2, non-zeros): values over columns."""
+        if not hasattr(index, "__index__"):
+            raise InvalidTypeError(f"dataset[{shown(index)}]: the number of a row is expected; of many at once: "
+                                   "dataset.__getitems__([3, 5, 8])")  # fmt: skip
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Any) -> Rows:

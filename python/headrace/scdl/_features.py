@@ -11,6 +11,7 @@ import threading
 
 from headrace._arguments import near
 from headrace._errors import FormatError, InvalidError, UnsupportedError
+from headrace._format import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ class FeatureIndex:
         self._labels: list[str | None] | None = None
         self._tables: dict[int, dict[str, Any]] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
+
+    def __repr__(self) -> str:
+        known = "" if self._ends is None else f": {self.number_of_rows():,} rows in {plural(len(self), 'block')}"
+        return f"<{type(self).__name__} {self._folder or 'of nothing'}{known}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._files, self._folder)

@@ -45,7 +45,9 @@ class Layout:
         if found is not None:
             return parse_header(found, self.files.place("header.sch"))
         if self.files.read("metadata.json") is None and self.files.end(ROWS, 1) is None:
-            raise NotFoundError(f"{self.files.shown}: no SCDL dataset: neither header.sch nor {ROWS} is there")
+            zarr = any(self.files.end(name, 1) is not None for name in ("zarr.json", ".zgroup"))
+            hint = "; there is a Zarr archive: headrace.open(…).cells() reads those" if zarr else ""
+            raise NotFoundError(f"{self.files.shown}: no SCDL dataset: neither header.sch nor {ROWS} is there{hint}")
         warnings.warn(f"{self.files.place('header.sch')} is missing: the data types are taken to be float32, uint32 "
                       "and uint64, as in datasets of that time", stacklevel=5)  # fmt: skip
         return None

@@ -50,7 +50,10 @@ class ChunkAwareSampler:
                  shuffle_within_window: bool = True, chunks_per_window: int = 1, seed: int | None = None,
                  *, rank: int | None = None, world: int | None = None) -> None:  # fmt: skip
         if not getattr(dataset, "_is_chunked", False):
-            raise InvalidError("ChunkAwareSampler requires a chunked dataset")
+            raise InvalidError(
+                "ChunkAwareSampler requires a chunked dataset: `headrace cells chunk SRC DST` makes one; what is not "
+                "chunked is for DataLoader(dataset, shuffle=True)"
+            )
         self.dataset = dataset
         self.shuffle_chunks = flag("shuffle_chunks", shuffle_chunks)
         self.shuffle_within_window = flag("shuffle_within_window", shuffle_within_window)
@@ -85,6 +88,13 @@ class ChunkAwareSampler:
         layout = self.dataset._layout
         return Plan(layout.rows, layout.chunk_size, self.seed, self.shuffle_chunks, self.shuffle_within_window,
                     self.chunks_per_window, self.rank, self.world)  # fmt: skip
+
+    def __repr__(self) -> str:
+        layout, rank = self.dataset._layout, f", rank {self.rank} of {self.world}" if self.world > 1 else ""
+        return (
+            f"<ChunkAwareSampler: {len(self):,} rows in windows of {self.chunks_per_window} of {layout.chunks:,} "
+            f"chunks, seed {self.seed}{rank}; next epoch {self._epoch}>"
+        )
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass is that epoch, from its start. Without, passes count from 0."""
