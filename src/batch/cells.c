@@ -198,7 +198,7 @@ static void rank(const struct cells_form *f, struct cells_room *room, const floa
 static void rank_values(const struct cells_form *f, const struct cells_part *p,
                         struct cells_room *room, uint64_t want, bool known)
 {
-    if (!want || cells_rank_counts(f, p, room, want))
+    if (!want || cells_rank_counts(f, p, room, room->places, want))
         return;
     if (!known)
         cells_singles(f, p, room);
@@ -211,7 +211,7 @@ static uint64_t pick(const struct cells_form *f, const struct cells_row *r,
 {
     if (f->pick == CELLS_PICK_WEIGHTED) {
         float *scores = (void *)room->wide;
-        uint64_t most = cells_scores(scores, room->single, p->n, r->key);
+        uint64_t most = cells_scores(f->made->own, scores, room->single, p->n, r->key);
         want = want < most ? want : most;
         rank(f, room, scores, p->n, want);
         return want;
@@ -243,7 +243,7 @@ int cells_padded(const struct cells_form *f, const struct cells_genes *g, const 
         cells_singles(f, &p, &room);
     want = pick(f, r, &p, &room, want, known);
     if (values && f->bins)
-        cells_bins(f, &room, p.n);
+        cells_bins(f, &p, &room);
     struct line line = line_begin(s, genes, gene_bytes, stream);
     put_genes(f, &line, p.columns, room.places, want);
     if (values) {

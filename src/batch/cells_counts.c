@@ -43,17 +43,18 @@ static void deal(uint32_t *restrict places, bucket_at *restrict at, const uint8_
         places[at[digits[i]][PARTS - 1]++] = (uint32_t)i;
 }
 
-static void sort_large(struct cells_room *room, const uint32_t *counts, uint64_t n, uint64_t want)
+static void sort_large(struct cells_room *room, uint32_t *places, const uint32_t *counts,
+                       uint64_t n, uint64_t want)
 {
     for (uint64_t i = 0; i < n; i++) {
-        uint32_t place = room->places[i], order = CELLS_COUNT_MOST - counts[place];
+        uint32_t place = places[i], order = CELLS_COUNT_MOST - counts[place];
         room->keys[i] = (uint64_t)order << 32 | place;
     }
     want = want < n ? want : n;
     const uint64_t *sorted =
         cells_sort(room->keys, room->spare, n, want, cells_range_of(room->keys, n));
     for (uint64_t i = 0; i < want; i++)
-        room->places[i] = (uint32_t)sorted[i];
+        places[i] = (uint32_t)sorted[i];
 }
 
 /* Factors within which different counts stay different float32 numbers, also as log1p: counts differ by 2^-14 of
@@ -65,12 +66,12 @@ static bool keeps_order(const struct cells_form *f, const struct cells_part *p)
 }
 
 bool cells_rank_counts(const struct cells_form *f, const struct cells_part *p,
-                       struct cells_room *room, uint64_t want)
+                       struct cells_room *room, uint32_t *places, uint64_t want)
 {
     const struct cells_kernels *k = f->made->own;
     void *free_room = room->wide;
     uint32_t *counts = free_room;
-    uint8_t *digits = (uint8_t *)(counts + p->n);
+    uint8_t *digits = (uint8_t *)room->keys;
     bucket_at at[BUCKETS];
     if (p->n > UINT16_MAX || !k->counts[p->value] || !keeps_order(f, p) ||
         !k->counts[p->value](counts, p->values, p->n))
@@ -80,7 +81,7 @@ bool cells_rank_counts(const struct cells_form *f, const struct cells_part *p,
     uint64_t large = at[1][0];
     if (large > FEW && large > p->n / 4)
         return false;
-    deal(room->places, at, digits, p->n);
-    sort_large(room, counts, large, want);
+    deal(places, at, digits, p->n);
+    sort_large(room, places, counts, large, want);
     return true;
 }

@@ -37,6 +37,8 @@ struct cells_kernels {                                               /* indexed 
     double (*sum)(const double *values, uint64_t n);
     void (*scale)(double *values, uint64_t n, double factor);
     void (*weigh)(double *values, const int32_t *columns, uint64_t n, const double *weights);
+    /* -log(u) of words as numbers in (0, 1], by arithmetic alone, so that it is the same everywhere; to about 1e-12 */
+    void (*times)(double *to, const uint64_t *words, uint64_t n);
     /* value order in the upper half, place in the lower */
     struct cells_range (*keys)(uint64_t *keys, const float *values, uint64_t n);
 };
@@ -91,8 +93,8 @@ double cells_factor(const struct cells_form *f, const struct cells_part *p);
 void cells_singles(const struct cells_form *f, const struct cells_part *p, struct cells_room *room);
 int cells_values(const struct cells_form *f, const struct cells_part *p, struct cells_room *room,
                  void *to, struct hr_error *e);
-/* n of room->single → bins; changes keys and spare. */
-void cells_bins(const struct cells_form *f, struct cells_room *room, uint64_t n);
+/* Values of the form in room->single → bins; changes wide, keys and spare. */
+void cells_bins(const struct cells_form *f, const struct cells_part *p, struct cells_room *room);
 /* float32 values to the form's type. */
 void cells_narrow(const struct cells_form *f, void *to, const float *values, uint64_t n);
 
@@ -100,13 +102,14 @@ void cells_narrow(const struct cells_form *f, void *to, const float *values, uin
  * the first `want` are put in place. Returns keys or spare, whichever holds them. */
 uint64_t *cells_sort(uint64_t *keys, uint64_t *spare, uint64_t n, uint64_t want,
                      struct cells_range range);
-/* The first `want` places by falling value of the form, in room->places; false: the stored values are no counts or
- * something is done to them that may change their order, and nothing was done. Changes wide, keys and spare. */
+/* The first `want` places by falling value of the form, with room for all; false: the stored values are no counts or
+ * something is done to them that may change their order. Changes keys, spare and n / 2 of wide. */
 bool cells_rank_counts(const struct cells_form *f, const struct cells_part *p,
-                       struct cells_room *room, uint64_t want);
+                       struct cells_room *room, uint32_t *places, uint64_t want);
 struct cells_range cells_range_of(const uint64_t *keys, uint64_t n);
 /* How the values fare in a draw: the highest was drawn first. How many can be drawn. */
-uint64_t cells_scores(float *to, const float *values, uint64_t n, uint64_t key);
+uint64_t cells_scores(const struct cells_kernels *k, float *to, const float *values, uint64_t n,
+                      uint64_t key);
 /* `want` of 0 … n-1, rising, each subset as likely as any other. `to` has room for one
  * more, `room` for n bytes in whole words. */
 void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_t *room);

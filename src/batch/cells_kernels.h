@@ -163,6 +163,30 @@ static void KERNEL(weigh)(double *restrict v, const int32_t *restrict columns, u
         v[i] *= weights[columns[i]];
 }
 
+/* u = bits / 2^53 = m · 2^(exponent - 53), 1 ≤ m < 2; log m = 2 atanh s, s < 1/3. */
+static void KERNEL(times)(double *restrict to, const uint64_t *restrict words, uint64_t n)
+{
+    static const double ln2 = 0.69314718055994530942;
+    double m[BLOCK], halvings[BLOCK];
+    for (uint64_t at = 0; at < n; at += BLOCK) {
+        uint64_t some = n - at < BLOCK ? n - at : BLOCK;
+        for (uint64_t i = 0; i < some; i++) {
+            double whole = (double)(int64_t)((words[at + i] >> 11) + 1);
+            uint64_t b;
+            memcpy(&b, &whole, sizeof b);
+            halvings[i] = (double)(1023 + 53 - (int)(b >> 52));
+            b = (b & 0xfffffffffffffu) | (uint64_t)1023 << 52;
+            memcpy(&m[i], &b, sizeof b);
+        }
+        for (uint64_t i = 0; i < some; i++) {
+            double s = (m[i] - 1) / (m[i] + 1), q = s * s, sum = 0;
+            for (int k = 21; k > 0; k -= 2)
+                sum = sum * q + 1.0 / k;
+            to[at + i] = halvings[i] * ln2 - 2 * s * sum;
+        }
+    }
+}
+
 /* Keys rise as values fall: the bits of a float in the order of the numbers, turned around; NaN last, and -0
  * is 0. Two loops, since compilers vectorise no minimum of what they store in another width. */
 static void KERNEL(turn)(uint32_t *restrict order, const float *restrict v, uint64_t n)
@@ -280,6 +304,7 @@ static const struct cells_kernels KERNEL(cells_table) = {
     .sum = KERNEL(sum),
     .scale = KERNEL(scale),
     .weigh = KERNEL(weigh),
+    .times = KERNEL(times),
     .keys = KERNEL(keys),
 };
 const struct cells_kernels *KERNEL(cells_kernels)(void)

@@ -166,29 +166,26 @@ void cells_subset(uint32_t *to, uint64_t n, uint64_t want, uint64_t key, uint64_
 
 /* ---- a draw by weight ------------------------------------------------------------------------ */
 
-/* -log(u) of a word as a number in (0, 1], by arithmetic alone, so that it is the same everywhere; to about 1e-12. */
-static double minus_log(uint64_t word)
-{
-    static const double ln2 = 0.69314718055994530942;
-    uint64_t bits = (word >> 11) + 1; /* u = bits / 2^53 */
-    int high = 63 - __builtin_clzll(bits);
-    double m = (double)bits / (double)((uint64_t)1 << high); /* 1 ≤ m < 2 */
-    double s = (m - 1) / (m + 1), q = s * s, sum = 0;        /* log m = 2 atanh s, s < 1/3 */
-    for (int k = 21; k > 0; k -= 2)
-        sum = sum * q + 1.0 / k;
-    return (53 - high) * ln2 - 2 * s * sum;
-}
-
 /* Exponential clocks of rate w: the first to ring is drawn first, with a chance of w over the sum of those left (Efraimidis and
  * Spirakis, 2006). The score is the rate over the time in units of rate 1. */
-uint64_t cells_scores(float *to, const float *values, uint64_t n, uint64_t key)
+uint64_t cells_scores(const struct cells_kernels *k, float *to, const float *values, uint64_t n,
+                      uint64_t key)
 {
-    uint64_t drawn = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        bool can = values[i] > 0;
-        double time = minus_log(keyed_word(key, i));
-        to[i] = can ? (float)((double)values[i] / (time > 1e-12 ? time : 1e-12)) : -1;
-        drawn += can;
+    enum { BLOCK = 256 };
+    uint64_t words[BLOCK], drawn = 0;
+    double times[BLOCK];
+    for (uint64_t at = 0; at < n; at += BLOCK) {
+        uint64_t m = n - at < BLOCK ? n - at : BLOCK;
+        for (uint64_t i = 0; i < m; i++)
+            words[i] = keyed_word(key, at + i);
+        k->times(times, words, m);
+        for (uint64_t i = 0; i < m; i++) {
+            double time = times[i] > 1e-12 ? times[i] : 1e-12;
+            float score = (float)((double)values[at + i] / time);
+            bool can = values[at + i] > 0;
+            to[at + i] = can ? score : -1;
+            drawn += can;
+        }
     }
     return drawn;
 }

@@ -107,47 +107,68 @@ void cells_singles(const struct cells_form *f, const struct cells_part *p, struc
 
 /* The edge at quantile `q` of m sorted values, by numpy's linear rule: the difference in single precision, the
  * rest in double, from the nearer end. */
-static double edge_at(const float *values, const uint64_t *falling, uint64_t m, double q)
+static double edge_at(const float *values, const uint32_t *falling, uint64_t m, double q)
 {
     double at = (double)(m - 1) * q, whole = floor(at), t = at - whole;
     uint64_t i = (uint64_t)whole;
     if (i >= m - 1)
-        return values[(uint32_t)falling[0]];
-    float a = values[(uint32_t)falling[m - 1 - i]], b = values[(uint32_t)falling[m - 2 - i]];
+        return values[falling[0]];
+    float a = values[falling[m - 1 - i]], b = values[falling[m - 2 - i]];
     float difference = b - a;
     return t < 0.5 ? a + difference * t : b - difference * (1 - t);
 }
 
-void cells_bins(const struct cells_form *f, struct cells_room *room, uint64_t n)
+/* The places of finite non-zeros by falling value: how many. */
+static uint64_t finite_falling(const struct cells_form *f, struct cells_room *room,
+                               uint32_t *falling, uint64_t n)
 {
-    float *v = room->single;
-    uint64_t edges = f->bins - 1, e = 0;
+    const float *v = room->single;
     struct cells_range range = f->made->own->keys(room->keys, v, n);
     uint64_t m = 0;
     for (uint64_t i = 0; i < n; i++) {
         room->keys[m] = room->keys[i];
         m += v[i] != 0 && fabsf(v[i]) <= FLT_MAX;
     }
-    for (uint64_t i = 0; i < n; i++)
-        v[i] = isinf(v[i]) ? v[i] > 0 ? (float)edges : 0 : v[i];
-    if (!m)
-        return;
-    if (m < n)
+    if (m && m < n)
         range = cells_range_of(room->keys, m);
-    const uint64_t *falling = cells_sort(room->keys, room->spare, m, m, range);
+    const uint64_t *sorted = m ? cells_sort(room->keys, room->spare, m, m, range) : room->keys;
+    for (uint64_t i = 0; i < m; i++)
+        falling[i] = (uint32_t)sorted[i];
+    return m;
+}
+
+/* Bins of values that fall, from the last on. */
+static void bins_of(uint64_t edges, const float *v, const uint32_t *falling, uint64_t m, float *to)
+{
+    uint64_t e = 0;
     double step = edges > 1 ? 1 / (double)(edges - 1) : 0;
     double edge = edge_at(v, falling, m, 0);
-    void *unused = room->wide;
-    float *digits = unused;
     for (uint64_t i = m; i--;) {
-        while (e < edges && edge <= v[(uint32_t)falling[i]]) {
+        while (e < edges && edge <= v[falling[i]]) {
             e++;
             edge = edge_at(v, falling, m, e == edges - 1 ? 1 : (double)e * step);
         }
-        digits[i] = (float)e;
+        to[i] = (float)e;
     }
+}
+
+void cells_bins(const struct cells_form *f, const struct cells_part *p, struct cells_room *room)
+{
+    float *v = room->single;
+    uint64_t edges = f->bins - 1, m = p->n;
+    void *halves = room->wide;
+    float *digits = halves;
+    uint32_t *falling = (uint32_t *)halves + p->n;
+    if (!cells_rank_counts(f, p, room, falling, m)) {
+        m = finite_falling(f, room, falling, p->n);
+        for (uint64_t i = 0; i < p->n; i++)
+            v[i] = isinf(v[i]) ? v[i] > 0 ? (float)edges : 0 : v[i];
+    }
+    if (!m)
+        return;
+    bins_of(edges, v, falling, m, digits);
     for (uint64_t i = 0; i < m; i++)
-        v[(uint32_t)falling[i]] = digits[i];
+        v[falling[i]] = digits[i];
 }
 
 static int bins_to_integers(const struct cells_form *f, const struct cells_room *room, uint64_t n,
@@ -191,7 +212,7 @@ int cells_values(const struct cells_form *f, const struct cells_part *p, struct 
         return as_stored(f, p, room, to, e);
     if (f->bins) {
         cells_singles(f, p, room);
-        cells_bins(f, room, p->n);
+        cells_bins(f, p, room);
         if (f->value < HR_F16)
             return bins_to_integers(f, room, p->n, to, e);
         cells_narrow(f, to, room->single, p->n);

@@ -97,7 +97,7 @@ static void counts_keep_the_order_of_their_values(void)
                 for (uint64_t i = 0; i < n; i++)
                     number_put(types[k], t.room.raw, i, count_of(kind, most_of(types[k])));
                 sum_up(&t);
-                bool done = cells_rank_counts(&t.form, &t.part, &t.room, want);
+                bool done = cells_rank_counts(&t.form, &t.part, &t.room, t.room.places, want);
                 /* otherwise nearly all are large, or the factor is out of range */
                 bool expected = kind == 2 || kind == 4 || t.form.total / t.part.sum < 0x1p-20;
                 if (!check(done || expected) || (done && !check(in_order(&t, want))))
@@ -134,9 +134,9 @@ static void what_is_no_count_is_left_to_others(void)
             begin(&t, types[k], 100, 0, false);
             for (uint64_t i = 0; i < 100; i++)
                 number_put(types[k], t.room.raw, i, 7);
-            check(cells_rank_counts(&t.form, &t.part, &t.room, 100));
+            check(cells_rank_counts(&t.form, &t.part, &t.room, t.room.places, 100));
             number_put(types[k], t.room.raw, below(100), odd[o]);
-            check(!cells_rank_counts(&t.form, &t.part, &t.room, 100));
+            check(!cells_rank_counts(&t.form, &t.part, &t.room, t.room.places, 100));
             end(&t);
         }
 }
@@ -160,7 +160,7 @@ static void forms_that_may_change_the_order_are_left_to_others(void)
         number_put(HR_F32, t.room.raw, 0, 3);
         number_put(HR_F32, t.room.raw, 1, 5);
         sum_up(&t);
-        check(!cells_rank_counts(&t.form, &t.part, &t.room, 2));
+        check(!cells_rank_counts(&t.form, &t.part, &t.room, t.room.places, 2));
         end(&t);
     }
 }

@@ -124,6 +124,26 @@ static void subsets_never_change(void)
     check(!memcmp(at, many, sizeof many));
 }
 
+/* Nor may these, at any level. */
+static void weighted_draws_never_change(void)
+{
+    static const float values[] = {1, 2, 3, 4, 0, -1, 1e6f, NAN};
+    static const uint32_t bits[] = {
+        0x40560d57, 0x3f8ba6a6, 0x40163cdf, 0x4070062e,
+        0xbf800000, 0xbf800000, 0x4920787f, 0xbf800000,
+    };
+    float scores[8];
+    const struct cells_kernels *levels[] = {cells_kernels_base(), cells_kernels_base()};
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        levels[1] = cells_kernels_avx2();
+#endif
+    for (int l = 0; l < 2; l++) {
+        check_eq(cells_scores(levels[l], scores, values, 8, 42), 5);
+        check(!memcmp(scores, bits, sizeof bits));
+    }
+}
+
 int main(void)
 {
     RUN(keys_are_sorted_whatever_they_are);
@@ -131,5 +151,6 @@ int main(void)
     RUN(subsets_are_rising_and_of_the_size_asked);
     RUN(every_subset_is_as_likely_as_any_other);
     RUN(subsets_never_change);
+    RUN(weighted_draws_never_change);
     return t_done();
 }
