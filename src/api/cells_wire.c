@@ -17,9 +17,10 @@ int cells_tensors(const struct cells_spec *c)
     }
 }
 
+/* Batches in archive order are made of neighbours, of which some may be far above the mean. */
 static uint64_t row_room(const struct cells_spec *c)
 {
-    return (uint64_t)ceil(c->matrix.mean * SLACK) + 16;
+    return (uint64_t)ceil(fmax(c->matrix.mean * SLACK, c->matrix.heavy)) + 16;
 }
 
 void cells_layout(const struct view_spec *v, struct samples_tensor *t, uint64_t *bytes)

@@ -30,6 +30,7 @@ struct sparse {
     struct sparse_table *table; /* where rows begin, as far as it was read; NULL: nothing is kept */
     bool known;                 /* … all of it, from the beginning */
     double mean;                /* items of a row; near enough where not all is known */
+    double heavy;  /* items of a row where 64 neighbours have most, where all is known; else 0 */
     uint64_t most; /* items of a row chunk: no more where offsets are known, else seldom more */
     uint64_t row_chunk;          /* rows of a row chunk, at most */
     uint64_t open;               /* how many row chunks a shuffle should have open: 16 to 64 */

@@ -15,6 +15,7 @@ struct sparse_table {
     struct page *pages[];    /* of each row chunk, atomic; NULL: not known */
 };
 
+#define NEIGHBOURS 64
 #define HEAP_BYTES 16 /* that the heap adds to each page */
 
 static uint64_t page_bytes(uint64_t rows, bool wide)
@@ -179,8 +180,22 @@ int sparse_know(struct sparse *m, int segment, const uint64_t *offsets, struct h
     return 0;
 }
 
+/* The most items that NEIGHBOURS rows of a row chunk have, counted from its beginning. */
+static uint64_t heaviest(const struct page *p)
+{
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < p->n; r += NEIGHBOURS) {
+        uint64_t n = 0;
+        for (uint32_t k = r; k < p->n && k < r + NEIGHBOURS; k++)
+            n += length_at(p, k);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 void sparse_settle(struct sparse *m)
 {
+    uint64_t heavy = 0, few = m->row_chunk < NEIGHBOURS ? m->row_chunk : NEIGHBOURS;
     uint64_t most = 0, items = 0;
     m->known = true;
     for (uint64_t k = 0; k < m->n_chunks; k++) {
@@ -191,9 +206,12 @@ void sparse_settle(struct sparse *m)
             n += length_at(p, r);
         most = n > most ? n : most;
         items += n;
+        n = p ? heaviest(p) : 0;
+        heavy = n > heavy ? n : heavy;
     }
     if (!m->known)
         return;
+    m->heavy = (double)heavy / (double)few;
     m->most = most;
     m->mean = (double)items / (double)m->rows;
 }

@@ -481,3 +481,15 @@ def test_zeros_that_are_not_stored_are_no_nan(tmp_path: Path) -> None:
     w, _ = world(tmp_path / "a.zarr", 1)
     with pytest.raises(hr.InvalidError, match=r'missing="nan": view X is of rows of a sparse matrix, .* "fill" takes'):
         samples_of(w).batches(4, missing="nan")
+
+
+def test_batches_of_heavy_neighbours_are_reserved(tmp_path: Path) -> None:
+    n = np.concatenate([np.full(640, 2), np.full(64, 500), np.full(640, 2)])
+    ends = np.concatenate([[0], np.cumsum(n)])
+    m = scipy.sparse.csr_matrix(
+        (np.ones(ends[-1], "f4"), np.concatenate([np.arange(k) for k in n]), ends), (len(n), 500)
+    )
+    write(tmp_path / "a.zarr", m, 2, random.Random(0))
+    w = World(tmp_path / "a.zarr", m, len(n), 500, "f4")
+    with samples_of(w, read_offsets=0).batches(64) as loader:
+        assert loader.plan()["memory"]["batch"] >= 64 * 500 * 8
