@@ -92,7 +92,7 @@ def test_cells_inspect(atlas: Path) -> None:
     assert facts["layers"] == ["dense", "twice", "raw"] and facts["obsm"] == {"pca": [5]}
     assert facts["reading"]["chunk_reads"] >= facts["reading"]["chunks"]
     other = json.loads(good("cells", "inspect", atlas.with_suffix(".h5ad"), "--json"))
-    same = ("cells", "genes", "nnz", "layers", "obsm", "summary")
+    same = ("cells", "genes", "nnz", "obs", "var", "layers", "obsm", "obsp", "summary")
     assert {k: other[k] for k in same} == {k: facts[k] for k in same}
     assert "chunk" in other["advice"][0]
     done = run("cells", "inspect", climate())
@@ -120,6 +120,15 @@ def test_bench_measures_each_from_a_cold_start(atlas: Path, tmp_path: Path) -> N
     assert len(picture.findall("{*}polyline")) == 4
     done = run("cells", "bench", climate(), "--seconds", 0.1)
     assert done.returncode == 1 and done.stderr.startswith("headrace: ")
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+
+
+def test_bench_goes_on_where_one_fails(atlas: Path, tmp_path: Path) -> None:
+    words = ("--epochs", 1, "--form", "ranked", "--layer", "raw", "--csv", tmp_path / "b.csv")
+    done = run("cells", "bench", atlas, "--against", f"{climate()},{atlas}", *words)
+    assert done.returncode == 1 and done.stderr.startswith(f"headrace: {climate()}: ")
+    assert done.stderr.count("\n") == 1 and "samples/s" in done.stdout
+    assert [r["label"] for r in csv.DictReader((tmp_path / "b.csv").open())] == ["source", str(atlas)]
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
@@ -136,3 +145,15 @@ def test_usage() -> None:
         assert done.returncode == 0 and done.stdout.startswith(f"usage: headrace cells {' '.join(command)}")
     assert run("cells").returncode == run("cells", "chop").returncode == run("cells", "chunk", "a").returncode == 2
     assert "there are chunk, inspect, bench" in run("cells", "chop").stderr
+    for words, said in (
+        (("chunk", "a"), "cells chunk: the following arguments are required: DST"),
+        (("chunk", "a", "b", "--memory", "abc"), "cells chunk: argument --memory: 'abc' is no size, such as 256MiB"),
+        (("bench", "a", "--options", "{"), "cells bench: argument --options: '{' is no JSON object"),
+        (("inspect",), "cells inspect: the following arguments are required: ARCHIVE"),
+    ):
+        done = run("cells", *words)
+        assert done.returncode == 2 and done.stderr.startswith(f"headrace: {said}"), done.stderr
+        assert done.stderr.endswith(f"; 'headrace cells {words[0]} --help'\n") and done.stderr.count("\n") == 1
+    for command in (("cells", "inspect"), ("cells", "bench"), ("verify",)):
+        done = run(*command, "nowhere.h5ad")
+        assert (done.returncode, done.stderr) == (1, "headrace: nowhere.h5ad: there is no such file or directory\n")

@@ -115,6 +115,18 @@ def test_scdl_becomes_anndata(tmp_path: Path) -> None:
         assert found.var["symbol"].tolist() == cells().var["symbol"].tolist()
 
 
+def test_the_name_of_the_target_says_its_format(tmp_path: Path, sources: dict[str, Path]) -> None:
+    for name, words, format_of in (
+        ("a.zarr", (), "AnnData-Zarr in shards"), ("a", (), "chunked SCDL"), ("a.scdl", (), "chunked SCDL"),
+        ("b.zarr", ("--format", "scdl"), "chunked SCDL"), ("b", ("--format", "anndata"), "AnnData-Zarr in shards"),
+    ):  # fmt: skip
+        said = good("cells", "chunk", sources["v3"], tmp_path / name, "--no-verify", *words)
+        assert said.startswith(f"{tmp_path / name}: {format_of}, 900 cells × 300 genes, ")
+        assert (tmp_path / name / "header.sch").exists() == (format_of == "chunked SCDL")
+    kinds = json.loads(good("cells", "inspect", tmp_path / "a", "--json"))["obs"]
+    assert {n: k["kind"] for n, k in kinds.items()} == {"cell_type": "texts", "n_counts": "int64", "score": "float32"}
+
+
 def test_h5ad_of_old_anndata(tmp_path: Path) -> None:
     """What anndata wrote before 0.7 is converted, inspected and verified as newer files are."""
     made = cells()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ import headrace as hr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, NoReturn
 
 
 class Refused(Exception):
@@ -31,10 +34,34 @@ def guarded(command: Callable[[], int]) -> int:
         return 1
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, as all errors are."""
+        name = self.prog.partition(" ")[2]
+        print(f"headrace: {name}: {message}; '{self.prog} --help'", file=sys.stderr)
+        sys.exit(2)
+
+
 def parser(name: str, words: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        prog=f"headrace {name}", description=words, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    return _Parser(prog=f"headrace {name}", description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def options_json(text: str) -> dict[str, Any]:
+    """Storage options."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f'{text!r} is no JSON object, such as \'{{"token": "anon"}}\'')
+    return found
+
+
+def there(place: str) -> str:
+    """A path or URL; a path leads somewhere."""
+    if "://" not in place and not os.path.exists(place):
+        raise Refused(f"{place}: there is no such file or directory")
+    return place
 
 
 def to_bytes(text: str) -> int:

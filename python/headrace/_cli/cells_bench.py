@@ -16,13 +16,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from headrace._cli.arguments import parser, positive, to_bytes
+from headrace._cli.arguments import options_json, parser, positive, there, to_bytes
 from headrace._format import duration, size
 
 ABOUT = """Times shuffled batches of cells from SRC, and beside it from what --against names: the URL or path of the
 same cells elsewhere; "chunked", a copy in chunks made for this (removed afterwards); "served", SRC behind a web server
 on this machine. Each runs in a process of its own, from a cold start: the clock runs from before the archive is opened,
 and files are dropped from the page cache first (--warm: they are not)."""
+FORMS = ("csr", "dense", "padded", "ranked")
 FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "samples_per_second": ("samples/s", lambda v: f"{v:,.0f}"),
     "steady_samples_per_second": ("after the first", lambda v: f"{v:,.0f}"),
@@ -39,9 +40,11 @@ FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
 
 def _arguments(words: list[str]) -> argparse.Namespace:
     p = parser("cells bench", ABOUT)
-    p.add_argument("src", metavar="SRC")
+    p.add_argument("src", metavar="SRC", help="SCDL or AnnData-Zarr: a path or URL")
     p.add_argument("--against", metavar="WHAT,…", action="append", default=[], help="chunked, served, or a path or URL")
-    p.add_argument("--form", choices=("csr", "dense"), default="csr", help="what a batch has (%(default)s)")
+    p.add_argument("--form", choices=FORMS, default="csr",
+                   help="what a batch has (%(default)s); padded: 1,200 random genes, ranked: 2,048 tokens")  # fmt: skip
+    p.add_argument("--layer", metavar="NAME", help="another matrix than X: a layer, or raw")
     p.add_argument("--batch", type=positive, default=64, metavar="N", help="cells of a batch (%(default)s)")
     p.add_argument(
         "--seconds", type=float, default=20, metavar="S", help="so long, and at most a batch more (%(default)s)"
@@ -49,7 +52,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     p.add_argument("--epochs", type=positive, metavar="N", help="at most so many")
     p.add_argument("--memory", type=to_bytes, metavar="SIZE", help="the loader's budget")
     p.add_argument("--warm", action="store_true", help="files may be in the page cache")
-    p.add_argument("--options", metavar="JSON", type=json.loads, help="storage options of URLs")
+    p.add_argument("--options", metavar="JSON", type=options_json, help="storage options of URLs")
     p.add_argument("--csv", type=Path, metavar="FILE", help="figures, a line for each")
     p.add_argument("--json", type=Path, metavar="FILE", help="all that was measured")
     p.add_argument("--picture", type=Path, metavar="FILE", help="a picture: .svg, or .png with matplotlib")
@@ -60,14 +63,20 @@ def bench(words: list[str]) -> int:
     o = _arguments(words)
     _check_picture(o.picture)
     console, error = Console(highlight=False), Console(stderr=True, highlight=False)
-    runs = []
+    runs: list[dict[str, Any]] = []
+    failed = False
     with ExitStack() as stack:
         for label, url in _places(o, stack):
-            with error.status(f"{label} …"):
-                runs.append({"label": label, **_measure(url, o)})
-    console.print(_table(runs))
-    _write(o, runs)
-    return 0
+            try:
+                with error.status(f"{label} …"):
+                    runs.append({"label": label, **_measure(url, o)})
+            except ValueError as e:  # the others are measured all the same
+                error.print(f"headrace: {label}: {str(e).removeprefix(f'{url}: ')}", markup=False, soft_wrap=True)
+                failed = True
+    if runs:
+        console.print(_table(runs))
+        _write(o, runs)
+    return 1 if failed else 0
 
 
 def _check_picture(picture: Path | None) -> None:
@@ -83,7 +92,7 @@ def _check_picture(picture: Path | None) -> None:
 
 def _places(o: argparse.Namespace, stack: ExitStack) -> list[tuple[str, str]]:
     words = [w for group in o.against for w in group.split(",") if w]
-    found = [("source", o.src)]
+    found = [("source", there(o.src))]
     for word in words:
         if word == "chunked":
             found.append((word, _chunked(o.src, o.options, stack)))
@@ -115,8 +124,8 @@ def _served(src: str, stack: ExitStack) -> str:
 
 
 def _measure(url: str, o: argparse.Namespace) -> dict[str, Any]:
-    asked = {"url": url, "options": o.options if "://" in url else None, "form": o.form, "batch": o.batch,
-             "seconds": o.seconds, "epochs": o.epochs, "memory": o.memory, "cold": not o.warm}  # fmt: skip
+    asked = {n: getattr(o, n) for n in ("form", "layer", "batch", "seconds", "epochs", "memory")}
+    asked |= {"url": url, "options": o.options if "://" in url else None, "cold": not o.warm}
     command = [sys.executable, "-m", "headrace._cli.cells_measure", json.dumps(asked)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

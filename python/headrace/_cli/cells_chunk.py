@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from headrace._cli.arguments import Refused, parser, positive, to_bytes
+from headrace._cli.arguments import Refused, options_json, parser, positive, to_bytes
 from headrace._cli.cells_header import NUMBERS
 from headrace._cli.cells_scdl import Report, ScdlWriter
 from headrace._cli.cells_source import Cells, identity, open_cells
@@ -35,9 +35,10 @@ class Writer(Protocol):
 
 def arguments(words: list[str]) -> argparse.Namespace:
     p = parser("cells chunk", ABOUT)
-    p.add_argument("src", metavar="SRC")
-    p.add_argument("dst", metavar="DST", type=Path)
-    p.add_argument("--format", choices=("scdl", "anndata"), default="scdl", help="what DST becomes (%(default)s)")
+    p.add_argument("src", metavar="SRC", help="a path; or the URL of an SCDL or AnnData-Zarr")
+    p.add_argument("dst", metavar="DST", type=Path, help="a path that is not there yet")
+    p.add_argument("--format", choices=("scdl", "anndata"),
+                   help="what DST becomes (anndata where its name ends in .zarr, else scdl)")  # fmt: skip
     p.add_argument("--chunk-size", type=positive, metavar="ROWS", default=100_000,
                    help="rows of a chunk of SCDL (%(default)s)")  # fmt: skip
     p.add_argument("--shard-bytes", type=to_bytes, metavar="SIZE", default=10**9,
@@ -49,9 +50,12 @@ def arguments(words: list[str]) -> argparse.Namespace:
     p.add_argument("--memory", type=to_bytes, metavar="SIZE", default=256 << 20, help="about so much is held (256MiB)")
     p.add_argument("--verify", action=argparse.BooleanOptionalAction, default=True,
                    help="read DST back and compare every row with SRC, read again (on)")  # fmt: skip
-    p.add_argument("--options", metavar="JSON", type=json.loads, help="storage options of a URL")
+    p.add_argument("--options", metavar="JSON", type=options_json, help="storage options of a URL")
     p.add_argument("--json", action="store_true", help="what was done, as JSON")
-    return p.parse_args(words)
+    o = p.parse_args(words)
+    if o.format is None:
+        o.format = "anndata" if o.dst.suffix == ".zarr" else "scdl"
+    return o
 
 
 def chunk(words: list[str]) -> int:
@@ -93,7 +97,7 @@ def _writer(o: argparse.Namespace, source: Cells, work: Work) -> Writer:
             raise ValueError(f"{o.src}: no cells, of which no chunk can be made")
         return ScdlWriter(source, work, o.chunk_size, o.dtype, o.memory)
     if o.layer or o.dtype:
-        raise ValueError("--layer and --dtype go with --format scdl: AnnData-Zarr gets all matrices, as they are")
+        raise ValueError("--layer and --dtype are for --format scdl: AnnData-Zarr gets all matrices, as they are")
     from headrace._cli.cells_zarr import ZarrWriter
 
     return ZarrWriter(source, work, o.shard_bytes, o.chunk_rows, o.memory)
@@ -126,5 +130,6 @@ def bar() -> Progress:
 def _sentence(f: dict[str, Any]) -> str:
     compared = f"all {count(f['compared_rows'])} rows compared" if f["compared_rows"] else "not compared (--no-verify)"
     genes = f" × {count(f['genes'])} genes" if f["genes"] is not None else ""
-    return (f"{f['target']}: {count(f['cells'])} cells{genes}, {count(f['nnz'])} non-zeros, {size(f['bytes'])}; "
-            f"{compared}; {duration(f['seconds'])}")  # fmt: skip
+    made = "chunked SCDL" if f["format"] == "scdl" else "AnnData-Zarr in shards"
+    return (f"{f['target']}: {made}, {count(f['cells'])} cells{genes}, {count(f['nnz'])} non-zeros, "
+            f"{size(f['bytes'])}; {compared}; {duration(f['seconds'])}")  # fmt: skip

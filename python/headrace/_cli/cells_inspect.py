@@ -8,21 +8,22 @@ from typing import Any
 
 import headrace as hr
 from headrace._atlas_line import atlas_line
-from headrace._cli.arguments import parser
+from headrace._cli.arguments import options_json, parser, there
 from headrace._cli.cells_advice import advice
 from headrace._cli.cells_source import is_scdl, scdl_columns
 from headrace._format import count, size
 
-ABOUT = """Says what an atlas of single cells holds: cells, genes, non-zeros, columns of obs, layers, obsm; how it is
-cut into chunks, how often their borders are read, and what would be better. Reads metadata, and where rows begin."""
+ABOUT = """Says what an atlas of single cells holds: cells, genes, non-zeros, columns of obs, layers, obsm, obsp; how it
+is cut into chunks, how often their borders are read, and what would be better. Reads metadata, and where rows begin."""
 
 
 def inspect(words: list[str]) -> int:
     p = parser("cells inspect", ABOUT)
-    p.add_argument("archive", metavar="ARCHIVE")
+    p.add_argument("archive", metavar="ARCHIVE", help="SCDL, AnnData-Zarr or h5ad: a path, or but for h5ad a URL")
     p.add_argument("--json", action="store_true", help="as JSON")
-    p.add_argument("--options", metavar="JSON", type=json.loads, help="storage options of a URL")
+    p.add_argument("--options", metavar="JSON", type=options_json, help="storage options of a URL")
     o = p.parse_args(words)
+    there(o.archive)
     facts = describe(o.archive, o.options)
     print(json.dumps(facts) if o.json else text(facts))
     return 0
@@ -67,6 +68,7 @@ def _describe(info: dict[str, Any]) -> dict[str, Any]:
     facts["obs"], facts["var"] = _columns(nodes, f"{lead}obs"), _columns(nodes, f"{lead}var")
     facts["layers"] = _below(nodes, f"{lead}layers") + (["raw"] if f"{lead}raw/X" in nodes else [])
     facts["obsm"] = {n: (nodes[f"{lead}obsm/{n}"].get("shape") or [None])[1:] for n in _below(nodes, f"{lead}obsm")}
+    facts["obsp"] = _below(nodes, f"{lead}obsp")
     facts["reading"] = None
     facts["advice"] = advice(facts)
     return facts
@@ -121,7 +123,19 @@ def _parquet(folder: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     files = sorted(folder.glob("dataframe_*.parquet"))
-    return {f.name: {"kind": str(f.type)} for f in pq.read_schema(files[0])} if files else {}
+    return {f.name: {"kind": _kind(f.type)} for f in pq.read_schema(files[0])} if files else {}
+
+
+def _kind(type_of: Any) -> str:
+    """A type of arrow, in the words for those of AnnData."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(type_of):
+        return "categories"
+    if pa.types.is_string(type_of) or pa.types.is_large_string(type_of):
+        return "texts"
+    words = {"float": "float32", "double": "float64", "halffloat": "float16"}
+    return words.get(str(type_of), str(type_of))
 
 
 def _reading(archive: Any) -> dict[str, Any] | None:
@@ -155,6 +169,8 @@ def text(f: dict[str, Any]) -> str:
         lines.append(
             _line("obsm", ", ".join(f"{n} {tuple(s) if s != [None] else ''}".strip() for n, s in f["obsm"].items()))
         )
+    if f["obsp"]:
+        lines.append(_line("obsp", ", ".join(f["obsp"])))
     for i, (name, c) in enumerate(f["chunks"].items()):
         shard = f" in shards of {count(c['shard'][0])}" if c["shard"] else ""
         words = f"{name:<8} {c['dtype']:<8} {' × '.join(map(count, c['chunk']))} ({size(c['bytes'])}){shard}"

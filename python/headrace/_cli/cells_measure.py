@@ -35,7 +35,7 @@ def resident(which: str) -> int:
 
 
 def measure(o: dict[str, Any]) -> dict[str, Any]:
-    """`o`: url, options, form, batch, seconds, epochs, memory, cold."""
+    """`o`: url, options, form, layer, batch, seconds, epochs, memory, cold."""
     path = Path(o["url"].removeprefix("file://"))
     if o["cold"] and path.is_dir():
         forget(path)
@@ -44,7 +44,9 @@ def measure(o: dict[str, Any]) -> dict[str, Any]:
             import_module(module)
     idle = resident("VmRSS")
     start = time.perf_counter()
-    samples = hr.open(o["url"], o["options"]).cells(X=o["form"])
+    forms: dict[str, Any] = {"padded": hr.padded(1200), "ranked": hr.ranked(2048)}
+    form = forms.get(o["form"], o["form"])
+    samples = hr.open(o["url"], o["options"]).cells(X=form, layer=o["layer"])
     keywords = {"memory": o["memory"]} if o["memory"] else {}
     series: list[list[float]] = []  # seconds and samples since the start, a few a second
     rows = tensors = epochs = 0

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 import headrace as hr
-from headrace._cli.arguments import guarded, parser, to_bytes
+from headrace._cli.arguments import guarded, options_json, parser, there, to_bytes
 from headrace._cli.verify_arrays import Findings, Reader, rules
 from headrace._format import count, duration, plural, size
 
@@ -27,11 +27,11 @@ of cells. Exit status: 0 all is well, 1 something is broken, 2 wrong usage."""
 
 def verify(words: list[str]) -> int:
     p = parser("verify", ABOUT)
-    p.add_argument("archive", metavar="ARCHIVE")
+    p.add_argument("archive", metavar="ARCHIVE", help="a path or URL; h5ad: a path")
     p.add_argument("--json", action="store_true", help="what was found, as JSON")
     p.add_argument("--complete", action="store_true", help="chunks that are not stored are broken, too")
     p.add_argument("--memory", type=to_bytes, metavar="SIZE", default=128 << 20, help="about so much is held (128MiB)")
-    p.add_argument("--options", metavar="JSON", type=json.loads, help="storage options of a URL")
+    p.add_argument("--options", metavar="JSON", type=options_json, help="storage options of a URL")
     o = p.parse_args(words)
     return guarded(lambda: _verify(o))
 
@@ -39,6 +39,7 @@ def verify(words: list[str]) -> int:
 def _verify(o: argparse.Namespace) -> int:
     start = time.perf_counter()
     found = Findings()
+    there(o.archive)
     path = Path(o.archive.removeprefix("file://"))
     reader: Any
     if path.is_file():
