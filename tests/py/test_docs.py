@@ -19,6 +19,7 @@ import pytest
 import zarr
 
 import headrace as hr
+import scdl_make
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted(
@@ -94,6 +95,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ensemble(folder / "ensemble.zarr")
     cells(folder / "cells.zarr")
     atlas(folder / "atlas.zarr", [f"GENE{i}" for i in range(60)])
+    scdl_make.write(folder / "chunked_scdl", scdl_make.Cells(700, 90), 100, features=True)
     atlas(folder / "liver.zarr", [f"GENE{i}" for i in range(20, 80)])
     noons = zarr.create_group(folder / "sst.zarr", zarr_format=3)
     put(noons, "sst", np.arange(20, dtype="f4").reshape(20, 1), (5, 1), "time", "x")
