@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace._arguments import choice, flag, integer, near, real, refuse, refuse_type
+from headrace._arguments import choice, flag, integer, near, real, refuse, refuse_type, shown
 from headrace._arguments import dtype as known_dtype
 
 TYPE_CHECKING = False
@@ -47,12 +47,12 @@ class Form:
 def form_of(given: object) -> Form:
     if isinstance(given, Form):
         return given
+    if not isinstance(given, str):
+        refuse_type("X", given, _ACCEPTED)
     if given in ("csr", "dense"):
         return csr() if given == "csr" else dense()
     if given in ("padded", "ranked"):
         refuse("X", given, f"say how long a row is, such as hr.{given}({1200 if given == 'padded' else 2048})")
-    if not isinstance(given, str):
-        refuse_type("X", given, _ACCEPTED)
     refuse("X", given, _ACCEPTED + near(given, _KINDS))
 
 
@@ -209,6 +209,7 @@ def _by_gene(what: str, given: Any, genes: Any, type_of: str, absent: Any) -> An
     if hasattr(given, "to_dict"):  # a Series
         given = given.to_dict()
     if isinstance(given, dict):
+        _check_numbers(what, given, type_of)
         values: Any = np.array([given.get(gene, absent) for gene in genes], type_of)
         known = np.array([gene in given for gene in genes], bool)
         if not known.any():
@@ -223,6 +224,15 @@ def _by_gene(what: str, given: Any, genes: Any, type_of: str, absent: Any) -> An
     if type_of == "int64" and values.dtype.kind == "f":
         refuse(what, given, "tokens are integers")
     return np.ascontiguousarray(values, type_of)
+
+
+def _check_numbers(what: str, given: dict[Any, Any], type_of: str) -> None:
+    """Tokens are integers that fit, factors are numbers: a token of 1.5 is none, and nothing is rounded to one."""
+    for name, value in given.items():
+        if type_of == "int64":
+            integer(f"{what}[{shown(name)}]", value, -1)
+        else:
+            real(f"{what}[{shown(name)}]", value, "a number is expected")
 
 
 def flags(normalize: object, over: object, log1p: object) -> dict[str, Any]:

@@ -124,7 +124,9 @@ def _joined(sets: list[DataSet], how: object, missing: str, what: str = "join") 
 
 
 def _layer(layer: object) -> str | None:
-    return None if layer is None or layer == "X" else text("layer", layer, "the name of a layer is expected")
+    if layer is None or (isinstance(layer, str) and layer == "X"):
+        return None
+    return text("layer", layer, "the name of a layer is expected")
 
 
 def _optional_text(what: str, value: object) -> str | None:

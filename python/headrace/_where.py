@@ -183,8 +183,14 @@ def _column_mask(column: FrameColumn, name: str, value: object) -> Any:
     listed = _listed(value)
     holds: Any = np.zeros(len(column.categories) + 1, bool)  # the last is for what is missing
     for wanted in [value] if listed is None else listed:
-        holds[category_number(column, wanted.item() if hasattr(wanted, "item") else wanted)] = True
+        holds[category_number(column, _plain(wanted))] = True
     return holds[column.codes]
+
+
+def _plain(wanted: Any) -> Any:
+    """A number or a text of Python for one of numpy's; all else as it is."""
+    one = getattr(wanted, "shape", None) == () and hasattr(wanted, "item")
+    return wanted.item() if one else wanted
 
 
 def _sortable(column: FrameColumn) -> Any:
@@ -234,7 +240,10 @@ def _values_mask(values: Any, name: str, value: object) -> Any:
     listed = _listed(value)
     keep: Any = np.zeros(len(values), bool)
     for wanted in [value] if listed is None else listed:
-        mask = np.asarray(values == _like(values, wanted, name))
+        try:
+            mask = np.asarray(values == _like(values, wanted, name))
+        except (OverflowError, TypeError, ValueError):  # arrays, types, numbers beyond the type
+            mask = np.asarray(False)
         if mask.shape != keep.shape:
             refuse(f"where: {name}", wanted, f"it cannot be compared with values of type {values.dtype}")
         if not mask.any():
