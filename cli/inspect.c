@@ -20,6 +20,7 @@ static const char usage[] =
     "  --options JSON  storage options of a URL, such as '{\"connect_timeout\": 3}'\n";
 
 enum { LABEL, SHAPE, DTYPE, SIZE, CHUNKS, CODECS, N_COLUMNS };
+enum { CHUNKS_SHOWN = 2 };
 #define WIDEST 44
 
 struct text {
@@ -169,11 +170,24 @@ static struct branch *child_of(struct branch *b, const char *name, size_t n)
     return c;
 }
 
-static void plant(struct branch *root, const struct value *nodes)
+/* Chunks of an SCDL look alike, and may be a thousand: how many of them are not shown. */
+static long alike(const struct value *archive)
+{
+    const struct value *attributes = value_get(archive, "attributes");
+    long chunks = attributes ? (long)value_number(attributes, "n_chunks", 0) : 0;
+    return !strcmp(value_text(archive, "format", ""), "SCDL chunked") && chunks > CHUNKS_SHOWN + 1
+               ? chunks - CHUNKS_SHOWN
+               : 0;
+}
+
+static void plant(struct branch *root, const struct value *nodes, bool few)
 {
     for (const struct value *v = nodes ? nodes->first : NULL; v; v = v->next) {
         struct branch *b = root;
-        for (const char *p = value_text(v, "path", ""); *p;) {
+        const char *path = value_text(v, "path", "");
+        if (few && !strncmp(path, "chunk_", 6) && strtol(path + 6, NULL, 10) >= CHUNKS_SHOWN)
+            continue;
+        for (const char *p = path; *p;) {
             size_t n = strcspn(p, "/");
             b = child_of(b, p, n);
             p += n + (p[n] == '/');
@@ -279,7 +293,8 @@ static void print_tree(const struct value *archive)
     double total = 0;
     int arrays = 0;
     t.tail = &t.first;
-    plant(&root, nodes);
+    long more = alike(archive);
+    plant(&root, nodes, more > 0);
     for (const struct value *v = nodes ? nodes->first : NULL; v; v = v->next)
         if (!strcmp(value_text(v, "kind", ""), "array")) {
             arrays++;
@@ -296,6 +311,8 @@ static void print_tree(const struct value *archive)
     add_rows(&t, &root, "");
     for (const struct row *r = t.first; r; r = r->next)
         print_row(&t, r);
+    if (more)
+        printf("%s and %s more chunks like these\n", t.ascii ? "..." : "…", cli_count(more));
     if (!is_complete(archive))
         printf("The store cannot list and the metadata is not consolidated: arrays are read by "
                "name, as in\n  headrace inspect %s NAME\n",

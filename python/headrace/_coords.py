@@ -27,6 +27,11 @@ class Coordinates:
         self._known: dict[str, Any] = {}
         self._time_of: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        columns = self._samples.obs_columns
+        names = [*([] if columns is None else columns.columns), *along_arrays(self._samples)]
+        return f"<coordinates of {axes_text(self._samples)}: {', '.join(names) or 'none'}>"
+
     def __contains__(self, name: object) -> bool:
         columns = self._samples.obs_columns
         if columns is not None and name in columns:

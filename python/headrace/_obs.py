@@ -80,6 +80,10 @@ def unpack(archive: Archive, make: Any, options: dict[str, Any], packed: Any) ->
     return left_over(make(archive, options), packed)
 
 
+def _place(one: DataSet) -> str:
+    return one.matrix.path if len(one.matrix.parts) <= 1 else f"{len(one.matrix.parts)} chunks"
+
+
 def _notes(samples: Cells) -> dict[str, str]:
     """What is said of views and tables."""
     from headrace._format import count, plural
@@ -88,7 +92,7 @@ def _notes(samples: Cells) -> dict[str, str]:
     for view in samples.info["views"]:
         if "form" in view:
             sets = samples._sets
-            of = f"of {sets[0].matrix.path}" if len(sets) == 1 else f"of {len(sets)} data sets"
+            of = f"of {_place(sets[0])}" if len(sets) == 1 else f"of {len(sets)} data sets"
             stored = round(view["items_a_row"] * view["rows"])
             extent = f"{count(view['rows'])} cells × {plural(len(samples.genes), 'gene')}"
             notes[view["name"]] = f"{of}: {extent}, {count(stored)} values stored"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headrace._loader import Loader
 
 _MOST_NODES = 60
+_CHUNKS_SHOWN = 2
 _MOST_ATTRIBUTES = 12
 
 
@@ -103,8 +104,23 @@ _INCOMPLETE = (
 )
 
 
+def _unlike(info: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
+    """The nodes that are shown, and how many chunks of an SCDL, which look alike and may be a thousand, are not."""
+    chunks = int((info.get("attributes") or {}).get("n_chunks", 0)) if info["format"] == "SCDL chunked" else 0
+    if chunks <= _CHUNKS_SHOWN + 1:
+        return info["nodes"], 0
+    few = [n for n in info["nodes"] if not _is_later_chunk(n["path"])]
+    return few, chunks - _CHUNKS_SHOWN
+
+
+def _is_later_chunk(path: str) -> bool:
+    number = path.partition("/")[0].removeprefix("chunk_")
+    return number.isdecimal() and int(number) >= _CHUNKS_SHOWN
+
+
 def archive_text(info: dict[str, Any]) -> str:
-    lines = tree_lines(info["nodes"])
+    nodes, alike = _unlike(info)
+    lines = tree_lines(nodes) + ([f"… and {count(alike)} more chunks like these"] if alike else [])
     more = len(lines) - _MOST_NODES
     head = [f"<Archive {info['url']}: {_headline(info)}>", *filter(None, [atlas_line(info)])]
     lines = [*head, *lines[:_MOST_NODES]]
@@ -130,7 +146,8 @@ def archive_html(info: dict[str, Any]) -> str:
     parts = [f"<b>{escape(info['url'])}</b> <span class=d>{escape(_headline(info))}</span>"]
     if line := atlas_line(info):
         parts.append(f"<div>{escape(line)}</div>")
-    for node in info["nodes"][:_MOST_NODES]:
+    nodes, alike = _unlike(info)
+    for node in nodes[:_MOST_NODES]:
         indent = f"margin-left:{1.2 * node['path'].count('/')}em"
         name = escape(node["path"].rpartition("/")[2] or "/")
         if node["kind"] == "group":
@@ -147,8 +164,10 @@ def archive_html(info: dict[str, Any]) -> str:
             f"<div class=d>{escape(node['codecs'] or '')}, {plural(node['n_chunks'], 'chunk')}, fill "
             f"{escape(str(node['fill_value']))}</div>{_grid(node)}{_attributes(node['attributes'])}</details>"
         )
-    if len(info["nodes"]) > _MOST_NODES:
-        parts.append(f"<div class=d>… and {len(info['nodes']) - _MOST_NODES} more</div>")
+    if len(nodes) > _MOST_NODES:
+        parts.append(f"<div class=d>… and {len(nodes) - _MOST_NODES} more</div>")
+    if alike:
+        parts.append(f"<div class=d>… and {count(alike)} more chunks like these</div>")
     if not info["complete"]:
         parts.append(f"<div class=d>{escape(_INCOMPLETE)}</div>")
     return html("".join(parts))

@@ -3,6 +3,7 @@
  * Every stage may need documents, so the search is a small state machine that pushes tasks and is asked again when they
  * are done. A path that consolidated metadata does not list is still sought under its own name, for such metadata may be
  * stale (pydata/xarray#5878); prefixes of it are not. */
+#include <stdio.h>
 #include <string.h>
 #include "format/scdl_round.h"
 
@@ -27,6 +28,13 @@ static void list_first(const struct reader *r, const char *prefix, struct buf *o
     }
 }
 
+static bool is_sparse(const struct reader *r, const char *path)
+{
+    char indptr[256];
+    int n = snprintf(indptr, sizeof indptr, "%s/indptr", path);
+    return *path && n > 0 && (size_t)n < sizeof indptr && nodes_array(&r->nodes, indptr);
+}
+
 static int want_error(struct reader *r, struct hr_error *e)
 {
     const char *path = r->want.path;
@@ -35,7 +43,12 @@ static int want_error(struct reader *r, struct hr_error *e)
     buf_init(&names);
     if (nodes_group(&r->nodes, path)) {
         list_first(r, path, &names);
-        if (names.size)
+        if (is_sparse(r, path))
+            rc = error_set(e, HR_ENOENT,
+                           "\"%.200s\" is a sparse matrix, whose rows are samples of cells "
+                           "(archive.cells() in Python); arrays in it: %s",
+                           path, names.data);
+        else if (names.size)
             rc = error_set(e, HR_ENOENT, "%s%.200s%s is a group, not an array; arrays in it: %s",
                            *path ? "\"" : "", *path ? path : "the root", *path ? "\"" : "",
                            names.data);

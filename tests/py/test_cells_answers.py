@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +15,12 @@ import numpy as np
 import pytest
 
 import headrace as hr
+import scdl_make
 from atlases import atlas, write
 
 pd = pytest.importorskip("pandas")
 N, GENES = 60, 40
+PROGRAM = shutil.which("headrace", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or "headrace"
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +108,30 @@ def test_plans_name_the_form_and_where_columns_belong(path: str) -> None:
     at = next(i for i, line in enumerate(lines) if "variance by column: cell_type" in line)
     heads = [line.split()[0] for line in lines[: at + 1] if not line.startswith(" ")]
     assert heads[-1] == "shuffle", plan
+
+
+def test_an_atlas_of_many_chunks_prints_few_of_them(tmp_path: Path) -> None:
+    path = scdl_make.write(tmp_path / "chunked", scdl_make.Cells(1205, 20), 100, features=True)
+    archive = hr.open(path)
+    lines = str(archive).splitlines()
+    assert len(lines) == 2 + 2 * 4 + 1 and lines[-1] == "… and 11 more chunks like these"
+    assert "and 11 more chunks like these" in archive._repr_html_() and "chunk_00005" not in archive._repr_html_()
+    printed = subprocess.run([PROGRAM, "inspect", path], capture_output=True, text=True, check=True,
+                             env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.splitlines()  # fmt: skip
+    assert printed[1:] == lines[1:]
+    few = scdl_make.write(tmp_path / "few", scdl_make.Cells(300, 20), 100, features=True)
+    assert "chunk_00002/" in str(hr.open(few)) and "more" not in str(hr.open(few))
+    assert "of 13 chunks: 1,205 cells × 20 genes" in str(archive.cells())
+
+
+def test_a_sparse_matrix_is_no_array(path: str) -> None:
+    archive = hr.open(path)
+    for wrong in (lambda: archive["X"], lambda: archive.samples(along="obs", X="X")):
+        with pytest.raises(hr.NotFoundError, match=r'"X" is a sparse matrix, .*archive\.cells\(\).*"X/data"'):
+            wrong()
+    with pytest.raises(hr.NotFoundError, match='"obs" is a group, not an array'):
+        archive["obs"]
+
+
+def test_coordinates_print_their_names(path: str) -> None:
+    assert repr(hr.open(path).cells().coords).startswith("<coordinates of obs: cell_type, stage, batch, ")
