@@ -171,6 +171,29 @@ def test_neighbours_are_sampled(tmp_path: Path) -> None:
         SingleCellMemMapDataset(str(path), load_neighbors=True)
 
 
+def damaged_neighbors(path: Path, name: str, array: Any) -> SingleCellMemMapDataset:
+    (path / f"neighbor_{name}.npy").write_bytes(bytes(array))
+    return SingleCellMemMapDataset(str(path), load_neighbors=True, neighbor_sampling_strategy="first", n_cols=40)
+
+
+def test_damaged_neighbours_are_refused_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "a", Cells(50, 40))
+    indptr, indices = np.arange(51, dtype="u8") * 2, np.arange(100, dtype="u4") % 50
+    for name, array in (("indptr", indptr), ("indices", indices), ("values", np.ones(100, "f4"))):
+        (path / f"neighbor_{name}.npy").write_bytes(array.tobytes())
+    with pytest.raises(hr.DataError, match=r"neighbor_values.npy: 397 bytes, no multiple of 4"):
+        damaged_neighbors(path, "values", np.ones(100, "f4").tobytes()[:-3])
+    (path / "neighbor_values.npy").write_bytes(np.ones(100, "f4").tobytes())
+    falling = np.where(np.arange(51) == 7, 2, indptr).astype("u8")
+    with pytest.raises(hr.DataError, match=r"neighbours of cell 6 go from 12 to 2, of 100"):
+        damaged_neighbors(path, "indptr", falling.tobytes()).sample_neighbor_index(6)
+    (path / "neighbor_indptr.npy").write_bytes(indptr.tobytes())
+    with pytest.raises(hr.DataError, match=r"cell 3 has the neighbour 50, of 50 cells"):
+        damaged_neighbors(
+            path, "indices", np.where(np.arange(100) == 7, 50, indices).astype("u4").tobytes()
+        ).sample_neighbor_index(3)
+
+
 # ---- batches
 
 
@@ -286,7 +309,7 @@ def test_packed_chunks_give_the_rows_that_were_packed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("change", ["cut", "longer", "empty", "absent"])
+@pytest.mark.parametrize("change", ["cut", "torn", "longer", "empty", "absent"])
 def test_files_of_another_size_are_refused_by_name(tmp_path: Path, cells: Cells, name: str, change: str) -> None:
     path = write(tmp_path / "a", cells, 500)
     file = path / "chunk_00001" / name
@@ -294,7 +317,9 @@ def test_files_of_another_size_are_refused_by_name(tmp_path: Path, cells: Cells,
     if change == "absent":
         file.unlink()
     else:
-        file.write_bytes({"cut": content[:-8], "longer": content + b"\1" * 8, "empty": b""}[change])
+        file.write_bytes(
+            {"cut": content[:-8], "torn": content[:-3], "longer": content + b"\1" * 8, "empty": b""}[change]
+        )
     with Server(path) as server:
         for ds in (remote(server), SingleCellMemMapDataset(str(path), n_cols=GENES)):
             assert len(ds.get_row(70)[0][0]) == len(cells.row(70)[0])

@@ -120,10 +120,12 @@ class Chunk:
             except FileNotFoundError:
                 raise FormatError(f"{place}/{name}: missing") from None
         arrays = {
-            name: np.asarray(np.memmap(f"{folder}/{name}", layout.dtypes[name], "r"))
-            if sizes[name] >= layout.item(name)
+            name: np.asarray(
+                np.memmap(f"{folder}/{name}", layout.dtypes[name], "r", shape=(size // layout.item(name),))
+            )
+            if size >= layout.item(name)
             else np.empty(0, layout.dtypes[name])
-            for name in sizes
+            for name, size in sizes.items()
         }
         self.place = place
         self.row_ptr, self.columns, self.values = arrays[ROWS], arrays[COLUMNS], arrays[DATA]

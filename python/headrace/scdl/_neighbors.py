@@ -21,8 +21,11 @@ class Neighbors:
 
         arrays: list[Any] = []
         for name, dtype in _ARRAYS.items():
-            size = os.path.getsize(f"{folder}/{name}")
+            size, item = os.path.getsize(f"{folder}/{name}"), np.dtype(dtype).itemsize
+            if size % item:
+                raise DataError(f"{folder}/{name}: {size} bytes, no multiple of {item}; the file is cut")
             arrays.append(np.memmap(f"{folder}/{name}", dtype, "r") if size else np.empty(0, dtype))
+        self.folder, self.rows = folder, rows
         self.indptr, self.indices, self.values = arrays
         if (
             len(self.indptr) != rows + 1
@@ -36,8 +39,17 @@ class Neighbors:
 
     def of(self, cell: int) -> tuple[Any, Any]:
         """(cells, weights)."""
-        part = slice(int(self.indptr[cell]), int(self.indptr[cell + 1]))
-        return self.indices[part], self.values[part]
+        start, stop = int(self.indptr[cell]), int(self.indptr[cell + 1])
+        if not start <= stop <= len(self.indices):
+            raise DataError(
+                f"{self.folder}/neighbor_indptr.npy: neighbours of cell {cell} go from {start} to {stop}, of "
+                f"{len(self.indices)}; the file is damaged"
+            )
+        cells = self.indices[start:stop]
+        if len(cells) and cells.max() >= self.rows:
+            raise DataError(f"{self.folder}/neighbor_indices.npy: cell {cell} has the neighbour {cells.max()}, of "
+                            f"{self.rows} cells; the file is damaged")  # fmt: skip
+        return cells, self.values[start:stop]
 
     def stats(self) -> dict[str, Any]:
         import numpy as np
