@@ -346,7 +346,8 @@ static int complete(const struct request *r)
 {
     if (!r->along)
         return cli_usage(r->command,
-                         "--along says which dimension samples run over, such as --along time");
+                         "--along says which dimension samples run over, such as --along time; of "
+                         "single cells: headrace cells bench");
     if (!r->n_views)
         return cli_usage(r->command, "--view says what a sample takes, such as --view x=t2m");
     if ((r->loader.n != 0) == (r->loader.global_batch != 0))

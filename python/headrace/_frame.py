@@ -195,6 +195,8 @@ def code_type(n: int) -> Any:
 class Frame:
     """Columns by name, each read at its first use: ``samples.obs["cell_type"].categories``."""
 
+    unread = ""  # why there are no columns here, though the archive may have some
+
     def __init__(self, names: list[str], index: str | None, length: int, what: str) -> None:
         self._names, self.index_name, self._length = names, index, length
         self.what = what  # "obs", for messages
@@ -251,8 +253,10 @@ class Frame:
         raise NotImplementedError
 
     def _refuse(self, name: str) -> None:
-        from headrace._errors import NotFoundError
+        from headrace._errors import NotFoundError, UnsupportedError
 
+        if self.unread:
+            raise UnsupportedError(f"{self.what}[{shown(name)}]: {self.unread}")
         some = ", ".join(self._names[:30]) + (", …" if len(self._names) > 30 else "")
         raise NotFoundError(
             f"{self.what} has no column {shown(name)}{near(name, self._names)}; it has {some or 'no columns'}"

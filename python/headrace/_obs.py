@@ -117,6 +117,7 @@ class JoinedFrame(Frame):
         index = frames[0].index_name if frames[0].index_name in common else None
         own = [dataset] if dataset is not None and dataset not in common else []
         super().__init__([*common, *own], index, sum(len(f) for f in frames), "obs")
+        self.unread = next((f.unread for f in frames if f.unread), "")
         self._frames, self._dataset = frames, own[0] if own else None
         self._sets, self._set_names, self._of = sets, names or [], of
 

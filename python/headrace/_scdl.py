@@ -30,13 +30,16 @@ class ScdlDataSet(DataSet):
         if layer is not None:
             raise NotFoundError(f"layer={layer!r}: an SCDL archive has one matrix and no layers")
         self.tree, self.path, self.label, self._var, self._genes = tree, "", label, var, None
-        files = Files(tree.archive)
         attributes = tree.archive.attributes
         self.n = int(attributes["n_obs"])
-        self.obs = ParquetFrame(files, "obs_features", attributes, self.n, "obs")
-        found = ParquetFrame(files, "var_features", attributes, None, "var")
-        self.var = found
-        self.columns = genes if genes is not None and not found.files else self._width(found)
+        if genes is not None and not _has_pyarrow():  # what is asked for can be had without features
+            self.obs, self.var, self.columns = Unread("obs", self.n), Unread("var", genes), genes
+        else:
+            files = Files(tree.archive)
+            self.obs = ParquetFrame(files, "obs_features", attributes, self.n, "obs")
+            found = ParquetFrame(files, "var_features", attributes, None, "var")
+            self.var = found
+            self.columns = genes if genes is not None and not found.files else self._width(found)
         parts = [(f"{p}/indptr", f"{p}/indices", f"{p}/data") for p in self._places(attributes)]
         array = tree.array(parts[0][2])
         if array is None:
@@ -63,6 +66,26 @@ class ScdlDataSet(DataSet):
         if self._var is not None:
             return self._var
         return next((n for n in _NAMES if n in self.var), None)
+
+
+_PYARROW = "features of SCDL are parquet files, which pyarrow reads: pip install 'headrace[cells]'"
+
+
+def _has_pyarrow() -> bool:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+class Unread(Frame):
+    """Features that cannot be read here."""
+
+    unread = _PYARROW
+
+    def __init__(self, what: str, length: int) -> None:
+        super().__init__([], None, length, what)
 
 
 class ParquetFrame(Frame):
@@ -201,9 +224,7 @@ class Files:
         except ImportError:
             from headrace._errors import UnsupportedError
 
-            raise UnsupportedError(
-                "features of SCDL are parquet files, which pyarrow reads: pip install 'headrace[cells]'"
-            ) from None
+            raise UnsupportedError(f"{_PYARROW}; without them: cells(genes=20000), how many there are") from None
         found = self.read(key, 0, 4)
         if found is None:
             from headrace._errors import NotFoundError

@@ -127,6 +127,22 @@ def test_the_name_of_the_target_says_its_format(tmp_path: Path, sources: dict[st
     assert {n: k["kind"] for n, k in kinds.items()} == {"cell_type": "texts", "n_counts": "int64", "score": "float32"}
 
 
+def test_what_anndata_cannot_copy_is_named(tmp_path: Path) -> None:
+    source = tmp_path / "a.zarr"
+    cells().write_zarr(source)
+    group = zarr.open_group(source, mode="r+", use_consolidated=False)["obs/cell_type"]
+    attributes = dict(group.attrs)
+    del attributes["ordered"]
+    group.attrs.put(attributes)
+    for consolidated in (source / "zarr.json", source / ".zmetadata"):
+        if consolidated.name == ".zmetadata" and consolidated.exists():
+            consolidated.unlink()
+    zarr.consolidate_metadata(source)
+    done = run("cells", "chunk", source, tmp_path / "b.zarr")
+    said = f"headrace: {source}: obs is something that anndata cannot read or write: KeyError: 'ordered'"
+    assert done.returncode == 1 and done.stderr.startswith(said) and done.stderr.count("\n") == 1, done.stderr
+
+
 def test_h5ad_of_old_anndata(tmp_path: Path) -> None:
     """What anndata wrote before 0.7 is converted, inspected and verified as newer files are."""
     made = cells()

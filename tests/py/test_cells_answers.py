@@ -135,3 +135,25 @@ def test_a_sparse_matrix_is_no_array(path: str) -> None:
 
 def test_coordinates_print_their_names(path: str) -> None:
     assert repr(hr.open(path).cells().coords).startswith("<coordinates of obs: cell_type, stage, batch, ")
+
+
+def test_scdl_without_pyarrow(tmp_path: Path) -> None:
+    """Its matrix can be read all the same, by who says how many genes there are."""
+    where = scdl_make.write(tmp_path / "s", scdl_make.Cells(30, 20), features=True)
+    program = f"""
+import sys
+sys.modules["pyarrow"] = None
+import headrace as hr
+archive = hr.open({str(where)!r})
+cells = archive.cells(genes=20)
+assert sum(len(b) for b in cells.batches(8)) == 30 and cells.shape == (30, 20)
+for wrong in (lambda: archive.cells(), lambda: cells.obs["n"], lambda: archive.cells(genes=20, obs=["n"])):
+    try:
+        wrong()
+    except hr.UnsupportedError as e:
+        print(e)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 and all("pip install 'headrace[cells]'" in line for line in lines), done.stderr
+    assert "cells(genes=20000)" in lines[0] and lines[1].startswith("obs['n']")

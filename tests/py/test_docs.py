@@ -80,7 +80,8 @@ def atlas(path: Path, genes: list[str]) -> None:
     put(root, "var/_index", np.array(genes, text), (len(genes),), "gene")
     put(root, "obs/_index", np.array([f"cell{i}" for i in range(n)], text), (n,), "cell")
     for name, known in (("cell_type", ["B cell", "NK cell", "T cell"]), ("donor", ["a", "b", "c", "d"])):
-        root.create_group(f"obs/{name}", attributes={"encoding-type": "categorical", "encoding-version": "0.2.0"})
+        kind = {"encoding-type": "categorical", "encoding-version": "0.2.0", "ordered": False}
+        root.create_group(f"obs/{name}", attributes=kind)
         put(root, f"obs/{name}/categories", np.array(known, text), (len(known),), "category")
         put(root, f"obs/{name}/codes", rng.integers(0, len(known), n).astype("i1"), (n,), "cell")
     put(root, "obs/n_genes", (dense != 0).sum(1), (n,), "cell")

@@ -29,7 +29,9 @@ def guarded(command: Callable[[], int]) -> int:
         print("headrace: interrupted", file=sys.stderr)
         return 1
     except (Refused, ValueError, KeyError, OSError, RuntimeError, hr.Error) as error:
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        text = error.args[0] if isinstance(error, (hr.Error, Refused)) and error.args else error
+        if isinstance(error, KeyError) and not isinstance(error, hr.Error):
+            text = f"{error!r}"
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"headrace: {text}", markup=False)
         return 1
 

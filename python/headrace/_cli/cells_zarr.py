@@ -136,10 +136,10 @@ class ZarrWriter:
             parent = zarr.open_group(str(folder.parent), mode="r+", zarr_format=3, use_consolidated=False)
             try:
                 write_elem(parent, folder.name, value())
-            except (TypeError, AttributeError, NotImplementedError) as error:
-                said = str(error).splitlines() or [type(error).__name__]
-                raise ValueError(f"{self.source.place}: {name} is something that anndata cannot write to Zarr: "
-                                 f"{said[0]}") from None  # fmt: skip
+            except (TypeError, AttributeError, NotImplementedError, KeyError) as error:
+                said = str(error).splitlines() or [""]
+                raise ValueError(f"{self.source.place}: {name} is something that anndata cannot read or write: "
+                                 f"{type(error).__name__}: {said[0]}") from None  # fmt: skip
 
     def _consolidate(self) -> None:
         """All metadata in the root's: an object store is asked once."""

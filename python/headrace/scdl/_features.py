@@ -25,7 +25,8 @@ def _parquet() -> Any:
         import pyarrow.parquet as parquet
     except ImportError:
         raise UnsupportedError(
-            "the features of this dataset are Parquet tables, which pyarrow reads: pip install 'headrace[cells]'"
+            "the features of this dataset are Parquet tables, which pyarrow reads: pip install 'headrace[cells]'; "
+            "where only the number of genes is wanted: n_cols="
         ) from None
     return parquet
 
