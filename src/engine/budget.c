@@ -15,8 +15,9 @@
 
 #define MOST_WINDOW 32768u /* batches: a need names its batch in 16 bits */
 #define MOST_AHEAD  64u
-#define FAR_AHEAD   3u /* times what is in flight is read ahead of a network: see wishes */
-#define LEVELS      7  /* of generosity: ahead, ahead/2, … */
+#define FAR_MOST    512u /* over a network */
+#define FAR_AHEAD   3u   /* times what is in flight is read ahead of a network: see wishes */
+#define LEVELS      7    /* of generosity: ahead, ahead/2, … */
 
 struct divide { /* what stays the same over all tries */
     const struct plan *p;
@@ -279,7 +280,8 @@ static void wishes(struct divide *d)
     d->fresh = most(times(d->f->block_bytes / d->f->block_rows, d->plan->rows), 1);
     uint64_t ahead = c->ahead ? c->ahead : most((flight - 1) / d->fresh + 1, 2);
     uint64_t room = c->budget / 4 / most(d->plan->batch_bytes, 1);
-    d->ahead = c->ahead ? ahead : most(least(least(ahead, MOST_AHEAD), room), 1);
+    d->ahead =
+        c->ahead ? ahead : most(least(least(ahead, c->remote ? FAR_MOST : MOST_AHEAD), room), 1);
     d->work = times(2 * (uint64_t)c->workers + (c->remote ? c->fetches : 0), d->f->ticket);
     d->work = least(d->work, c->budget / 4);
     uint64_t wide = c->remote ? plus(c->join_bytes, d->f->ticket) : 0;

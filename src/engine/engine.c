@@ -1,7 +1,8 @@
 /* The state machine's two doors. engine_next offers, in this order: let go of what was dropped, hand over a finished
  * front batch, open the next batch, then jobs. So memory is always given back before it is asked for, and a batch that can
  * open opens before a job decides that its chunk must be held or read twice. The first reads of an epoch do not wait until
- * the whole window is planned (work_next).
+ * the whole window is planned (work_next), and where rows can be fetched alone (plan_array.partial), the first batch waits
+ * for no other to be planned or opened, nor for what else its chunks have.
  *
  * Slots are the places of open and finished batches; a slot is free again when its batch was taken. */
 #include "engine/engine.h"
@@ -19,6 +20,15 @@ static int config_check(const struct engine_config *c, struct hr_error *e)
                          "engine: %u workers, %u fetches, %u chunks a job: out of range",
                          c->workers, c->fetches, c->job_chunks);
     return 0;
+}
+
+static bool all_partial(const struct plan *p)
+{
+    const struct plan_config *c = plan_config(p);
+    for (int i = 0; i < c->n_arrays; i++)
+        if (!c->arrays[i].partial)
+            return false;
+    return true;
 }
 
 static int parts_init(struct engine *g, struct hr_error *e)
@@ -51,6 +61,7 @@ int engine_open(struct plan *p, const struct engine_config *c, struct engine **o
         return error_nomem(e, sizeof *g, "the engine");
     g->plan = plan_ref(p);
     g->config = *c;
+    g->partial = c->remote && all_partial(p);
     int rc = parts_init(g, e);
     if (rc < 0) {
         engine_free(g);
@@ -254,6 +265,12 @@ static bool plan_more(struct engine *g)
 static bool work_next(struct engine *g, struct action *out)
 {
     bool found, later = open_later(g);
+    if (job_first_alone(g)) {
+        if (job_next(g, out))
+            return true;
+        if (g->jobs.outstanding)
+            return false;
+    }
     while (g->steady && plan_more(g))
         ;
     do

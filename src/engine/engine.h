@@ -68,7 +68,8 @@ struct engine_piece { /* one (sample, part) that wants something of the chunk */
 };
 /* `hold`: keep the decoded chunk under this number, or ENGINE_NO_HOLD; in a COPY its number. A number belongs to the driver
  * from the job's DONE on, and only if the chunk did not fail; it is free again after its DROP. In a FETCH it is provisional.
- * `pieces`: in DECODE and COPY, those of the batches open now; none in a FETCH, nor where a chunk is only read ahead. */
+ * `pieces`: in DECODE and COPY, those of the batches open now; none where a chunk is only read ahead, nor in a FETCH, unless
+ * these are all that it and its DECODE are for (plan_array.partial, first batch since a start). */
 struct engine_chunk {
     uint32_t array;
     uint32_t hold;

@@ -26,6 +26,7 @@ struct engine {
     uint64_t epoch;
     uint32_t begin;      /* the step started at: nothing may delay its batch */
     uint32_t *slot_step; /* by slot: the open batch's step; SLOT_FREE; SLOT_FINISHED */
+    bool partial;        /* rows of all arrays can be fetched alone, and there is a way to go */
     bool running;        /* between start and stop */
     bool steady;         /* the window was full once since the start */
     bool late_clean;     /* no late chunk can be granted until something changes */

@@ -75,8 +75,17 @@ void jobs_dispose(struct jobs *j)
 
 /* ---- what may be read now ------------------------------------------------------------------------------------ */
 
+/* The first batch since a start waits for nothing that it does not want, where that can be left out: its rows are fetched
+ * alone, before other batches are planned or opened, and later what else their chunks have. */
+bool job_first_alone(const struct engine *g)
+{
+    return g->partial && g->window.front == g->begin && g->window.open_end > g->begin;
+}
+
 static enum mode ready_mode(struct engine *g, const struct entry *n)
 {
+    if (job_first_alone(g) && n->first == g->begin)
+        return MODE_PUSH;
     return g->budget.facts.keeps && hold_ask(g, n) == HOLD_YES ? MODE_HOLD : MODE_PUSH;
 }
 
@@ -89,6 +98,8 @@ static enum mode late_mode(struct engine *g, const struct entry *n)
         !g->ledger.finished; /* the consumer has nothing to take: no use to wait for it */
     if (n->failed && n->first >= w->open_end)
         return MODE_WAIT;
+    if (job_first_alone(g) && n->first == g->begin)
+        return MODE_DUE;
     if (!f->keeps && n->last - n->first + f->ahead < f->max_open)
         return oldest && starved ? MODE_DUE : MODE_WAIT;
     enum hold_answer answer = hold_ask(g, n);
@@ -135,7 +146,7 @@ static uint32_t candidate(struct engine *g, struct scan *s, enum mode *mode)
             s->step = w->ready_from;
         if (s->step >= late && s->step >= w->open_end)
             break;
-        if (!needs_known(g, s->step))
+        if (!needs_known(g, s->step) && !(job_first_alone(g) && s->step == g->begin))
             return NONE;
         if (s->step < w->open_end) {
             uint32_t ready = window_batch(w, s->step)->ready.head;
@@ -279,8 +290,8 @@ static struct job *job_begin(struct engine *g, struct draft *d, enum job_state s
     return job;
 }
 
-/* Give the job the pieces of open batches that its chunks are wanted for now. False: no room in the ring yet. */
-static bool job_take_pieces(struct engine *g, struct job *job)
+/* Give the job the pieces of batches before `end` that its chunks are wanted for now. False: no room in the ring yet. */
+static bool job_take_pieces(struct engine *g, struct job *job, uint32_t end)
 {
     struct window *w = &g->window;
     uint64_t most = 0;
@@ -296,7 +307,7 @@ static bool job_take_pieces(struct engine *g, struct job *job)
         job->chunks[i].pieces = to;
         for (; need != NONE; need = w->needs[need].next, to++) {
             const struct planned *b = window_need_batch(w, need);
-            if (b->step >= w->open_end)
+            if (b->step >= end)
                 break;
             *to = (struct engine_piece){.slot = b->slot,
                                         .row = w->needs[need].row,
@@ -325,7 +336,7 @@ static void job_action(const struct engine *g, const struct job *job, enum actio
 /* Hand a job to a worker. Chunks whose later needs have all come due in the meantime need not stay. */
 static bool decode_begin(struct engine *g, struct job *job, struct action *out)
 {
-    if (!job_take_pieces(g, job))
+    if (!job->pieces && !job_take_pieces(g, job, g->window.open_end))
         return false;
     for (uint32_t i = 0; i < job->n; i++) {
         struct entry *n = table_entry(&g->window.table, job->entries[i]);
@@ -363,6 +374,22 @@ static bool goes_with(const struct engine *g, const struct draft *d, const struc
     return !g->config.remote || !would_delay(g, d, n);
 }
 
+/* Of a job for the first batch alone: its pieces are what it fetches. */
+static void take_first_alone(struct engine *g, struct job *job)
+{
+    if (!job_first_alone(g))
+        return;
+    for (uint32_t i = 0; i < job->n; i++) {
+        const struct entry *n = table_entry(&g->window.table, job->entries[i]);
+        if (n->hold != NONE || n->first != g->begin)
+            return;
+    }
+    if (!job_take_pieces(g, job, g->begin + 1))
+        return;
+    for (uint32_t i = 0; i < job->n; i++)
+        table_entry(&g->window.table, job->entries[i])->due = true;
+}
+
 static bool read_next(struct engine *g, struct action *out)
 {
     struct scan s = {g->window.front, NONE};
@@ -391,6 +418,7 @@ static bool read_next(struct engine *g, struct action *out)
     struct job *job = job_begin(g, &d, JOB_FETCHING);
     if (!g->config.remote)
         return decode_begin(g, job, out);
+    take_first_alone(g, job);
     g->jobs.reads += job->reads;
     job_action(g, job, ACTION_FETCH, out);
     return true;
@@ -432,7 +460,7 @@ static bool copy_next(struct engine *g, struct action *out)
     if (!d.n)
         return false;
     struct job *job = job_begin(g, &d, JOB_COPYING);
-    job_take_pieces(g, job);
+    job_take_pieces(g, job, w->open_end);
     j->decodes++;
     g->stats.copies += job->n;
     job_action(g, job, ACTION_COPY, out);

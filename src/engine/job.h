@@ -51,6 +51,9 @@ uint64_t job_chunk_bytes(uint64_t entries, const struct engine_config *c);
 /* The next action concerning jobs: COPY, DECODE, FETCH, or the DROP that makes room for one. False: nothing now. */
 bool job_next(struct engine *g, struct action *out);
 
+/* Is the first batch since a start open, and read for alone? */
+bool job_first_alone(const struct engine *g);
+
 /* Has a worker room for one more? */
 bool job_wanted(const struct engine *g);
 

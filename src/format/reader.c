@@ -416,10 +416,19 @@ static bool is_known(const struct reader *r, const struct task *t)
     return t->phase < LIST_CHILDREN && nodes_knows(&r->nodes, t->path);
 }
 
+/* A root that is not of version 3 is sought under one name after another, which would cost a round trip each. */
+static const struct task root_names[] = {{.phase = SEEK_ARRAY, .path = ""},
+                                         {.phase = SEEK_GROUP, .path = ""},
+                                         {.phase = SCDL_HEADER, .path = "header.sch"}};
+
 int reader_ahead(const struct reader *r, size_t i, struct buf *key, struct need *need,
                  struct hr_error *e)
 {
-    if (i >= r->n - r->head)
+    size_t n = r->n - r->head;
+    bool root = n == 1 && r->queue[r->head].phase == SEEK_CONSOLIDATED;
+    if (root && i > 0 && i <= sizeof root_names / sizeof *root_names)
+        return show_need(&root_names[i - 1], key, need, e);
+    if (i >= n)
         return READER_READY;
     const struct task *t = &r->queue[r->head + i];
     TRY(show_need(t, key, need, e));

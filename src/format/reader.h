@@ -91,8 +91,9 @@ void reader_free(struct reader *r);
  * ends the round; after one of a later round than the first the reader can be asked again. */
 int reader_step(struct reader *r, struct need *need, struct hr_error *e);
 int reader_feed(struct reader *r, const struct answer *answer, struct hr_error *e);
-/* After reader_step, what it will most likely ask for i steps later, where answers do not change that: READER_NEED, its key
- * in *key (need->key NULL: it will not ask, after all); READER_READY when there is nothing more. So documents can be fetched together, and are fed one by one. */
+/* After reader_step, what it will most likely ask for i steps later, where answers do not change that (and all names of a root
+ * that is not of version 3): READER_NEED, its key in *key (need->key NULL: it will not ask, after all); READER_READY when
+ * there is nothing more. So documents can be fetched together, and are fed one by one. */
 struct buf;
 int reader_ahead(const struct reader *r, size_t i, struct buf *key, struct need *need,
                  struct hr_error *e);

@@ -7,6 +7,9 @@
 #define ROUND_NS     20000000u /* shorter ones tell about the scheduler */
 #define QUICK_ROUND  50000000u /* … and these about what else the processor does */
 #define FLIGHT_BYTES (32u << 20)
+#define FAR_BYTES    (12u << 20) /* small objects far away: so much at once, or so many */
+#define FAR_MOST     128u
+#define FAR_SETTLES  3u /* rounds in which the windows of new connections open */
 #define HOLD_NS      10000000000ull
 
 void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first)
@@ -18,7 +21,7 @@ void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first)
                         .max = max,
                         .gentle = first ? first : 1,
                         .doubling = true,
-                        .settling = true};
+                        .settling = 1};
     l->before = l->now;
     l->fixed = l->now == max;
 }
@@ -26,6 +29,11 @@ void limit_init(struct limit *l, uint32_t start, uint32_t max, uint32_t first)
 uint32_t limit_allowed(const struct limit *l)
 {
     return l->gentle < l->now ? l->gentle : l->now;
+}
+
+static uint8_t settles(const struct limit *l)
+{
+    return l->far ? FAR_SETTLES : 1;
 }
 
 /* The first answers tell what kind of store it is. */
@@ -36,6 +44,10 @@ static void look(struct limit *l)
         n = FEW;
     if (l->now > n)
         l->now = l->before = (uint32_t)n;
+    n = FAR_BYTES / l->size < FAR_MOST ? FAR_BYTES / l->size : FAR_MOST;
+    if (l->far && l->now < n)
+        l->now = l->before = n < l->max ? (uint32_t)n : l->max;
+    l->settling = settles(l);
 }
 
 void limit_answered(struct limit *l, bool waiting, uint64_t first_byte_ns, uint64_t bytes)
@@ -59,6 +71,7 @@ void limit_unanswered(struct limit *l)
 void limit_far(struct limit *l)
 {
     l->gentle = l->max;
+    l->far = true;
 }
 
 static void begin_round(struct limit *l, uint64_t now_ns)
@@ -93,7 +106,7 @@ static bool suffices(const struct limit *l, uint64_t rate)
 static void try_other(struct limit *l, uint64_t rate, uint32_t other)
 {
     l->rate = rate ? rate : 1;
-    l->settling = true;
+    l->settling = settles(l);
     l->before = l->now;
     l->now = other;
 }
@@ -102,7 +115,7 @@ static void more_is_better(struct limit *l)
 {
     l->now = l->before;
     l->rate = 0;
-    l->settling = true;
+    l->settling = 1;
     l->again = false;
 }
 
@@ -112,7 +125,7 @@ static void end_round(struct limit *l, uint64_t now_ns)
     uint64_t us = (now_ns - l->round_ns) / 1000 + 1, rate = l->round_bytes * 1000 / us;
     uint32_t twice = l->now < l->max / 2 ? l->now * 2 : l->max;
     if (l->settling)
-        l->settling = false;
+        l->settling--;
     else if (!l->rate && l->again && l->quick && l->now > FEW)
         try_other(l, rate, l->now / 2 > FEW ? l->now / 2 : FEW);
     else if (l->now < l->before && suffices(l, rate))
@@ -130,7 +143,8 @@ static void end_round(struct limit *l, uint64_t now_ns)
 
 static void try_again(struct limit *l)
 {
-    l->doubling = l->settling = l->again = true;
+    l->doubling = l->again = true;
+    l->settling = 1;
     l->rate = 0;
     l->before = l->now;
 }

@@ -32,7 +32,8 @@ struct limit {
     uint64_t answers, size; /* size: of one, about */
     uint32_t quick;         /* not 0: one of the last was */
     uint64_t cut_at;        /* clock of the last cut */
-    bool doubling, settling;
+    bool doubling, far;
+    uint8_t settling;    /* rounds that are not counted yet */
     bool again;          /* after ten seconds: with fewer first */
     uint64_t hold_until; /* a doubling has brought nothing; 0: it grows by one a round */
     uint32_t before;     /* the last doubling */

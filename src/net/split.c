@@ -7,6 +7,8 @@
 #include "net/tries.h"
 
 #define PARTS_MAX 64u /* then they are larger */
+#define LONE_PART (32u << 10)
+#define LONE_MAX  32u
 
 static bool serves_ranges(const struct reply *r)
 {
@@ -15,10 +17,28 @@ static bool serves_ranges(const struct reply *r)
     return r->status == 206 || (units && n == 5 && !memcmp(units, "bytes", 5));
 }
 
+/* A distant read that nothing else is under way beside, of metadata that all else waits for: its connection would begin with
+ * 14 KB a round trip, and open its window by doubling that. */
+static bool is_lone(const struct lane *lane)
+{
+    return lane->limit.far && lane->in_flight <= 1;
+}
+
+static uint64_t part_of(const struct transfer *t)
+{
+    uint64_t part = t->lane->client->config.policy.split_bytes, size = t->object.size;
+    uint64_t small = size / LONE_MAX > LONE_PART ? size / LONE_MAX + 1 : LONE_PART;
+    if (small < part && is_lone(t->lane))
+        return small;
+    if (part && size / part > PARTS_MAX)
+        part = size / PARTS_MAX < 2 * part ? size / PARTS_MAX : 2 * part;
+    return part;
+}
+
 static bool worth_it(const struct transfer *t)
 {
     const struct lane *lane = t->lane;
-    uint64_t part = lane->client->config.policy.split_bytes;
+    uint64_t part = part_of(t);
     return part && t->object.size >= 2 * part && !t->parent && !t->split && !lane->no_split &&
            t->object.etag[0] && serves_ranges(&t->now.reply) && t->ask.body_size == 0 &&
            !t->ask.query && TAILQ_EMPTY(&lane->queue) &&
@@ -52,9 +72,7 @@ void split_consider(struct transfer *t)
     if (!worth_it(t))
         return;
     struct lane *lane = t->lane;
-    uint64_t part = lane->client->config.policy.split_bytes, size = t->object.size;
-    if (size / part > PARTS_MAX)
-        part = size / PARTS_MAX < 2 * part ? size / PARTS_MAX : 2 * part;
+    uint64_t part = part_of(t), size = t->object.size;
     size_t n = (size_t)((size - 1) / part), made = 0;
     if (timers_reserve(&lane->loop->timers, lane->loop->transfers + n) < 0)
         return;

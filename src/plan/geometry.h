@@ -25,6 +25,7 @@ struct plan_array {
     uint64_t bound;   /* bytes a stored chunk normally does not exceed */
     uint64_t scratch; /* bytes of scratch a decode takes besides */
     bool direct;      /* stored bytes are the items: no decode buffer needed */
+    bool partial;     /* some samples of a chunk can be fetched without the others */
 };
 
 /* A sample axis. Of its n positions the split has [first, last); ids of the product are row-major

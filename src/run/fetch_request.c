@@ -7,6 +7,7 @@
 #include "run/fetch.h"
 
 #define JOIN_GAP    (1u << 20)
+#define SOME_GAP    (16u << 10) /* where only some of the chunks' rows are wanted, and soon */
 #define REFUSED_MAX 5u
 
 /* ---- the end of a round ---------------------------------------------------------------------- */
@@ -193,7 +194,7 @@ static uint32_t join(struct job *j, uint32_t at, uint64_t *bytes)
             p->shard != first->shard || p->offset < end)
             break;
         uint64_t gap = p->offset - end, total = p->offset + p->length - first->offset;
-        if (gap > JOIN_GAP || total > j->driver->fixed.c.engine.join_bytes ||
+        if (gap > (j->some ? SOME_GAP : JOIN_GAP) || total > j->driver->fixed.c.engine.join_bytes ||
             f->spent + gap > f->room)
             break;
         f->spent += gap;

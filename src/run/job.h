@@ -45,6 +45,7 @@ struct job {
     enum message_kind message;
     enum action_kind kind;
     bool fetched; /* MESSAGE_FETCHED was taken, DECODE not yet ordered */
+    bool some;    /* rows, remote: only what its pieces want is fetched */
     uint32_t number;
     uint32_t n;
     uint64_t ticket;

@@ -382,7 +382,7 @@ static void job_forget(struct sim *m, struct running *r)
         const struct engine_chunk *c = &r->a.chunks[i];
         if (r->a.kind != ACTION_COPY)
             m->chunk_use[model_chunk(m, c->array, c->chunk)] = 0;
-        for (uint32_t k = 0; k < c->n_pieces; k++)
+        for (uint32_t k = 0; k < c->n_pieces && r->a.kind != ACTION_FETCH; k++)
             m->slots[c->pieces[k].slot].writers--;
         if (c->hold == ENGINE_NO_HOLD || r->a.kind == ACTION_FETCH)
             continue;

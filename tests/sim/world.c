@@ -100,6 +100,7 @@ static void array_draw(struct world *w, int i)
     a->item = rng_range(r, 1, 40) * 25;
     a->decoded = items * a->item;
     a->direct = rng_chance(r, 15);
+    a->partial = w->partial;
     a->bound = a->direct ? a->decoded : a->decoded * rng_range(r, 30, 110) / 100 + 16;
     a->scratch = a->direct || rng_chance(r, 50) ? 0 : rng_below(r, a->decoded + 1);
 }
@@ -303,6 +304,7 @@ int world_init(struct world *w, uint64_t seed, struct hr_error *e)
     c->views = w->views;
     c->parts = w->parts;
     c->n_arrays = (int)rng_range(&w->rng, 1, WORLD_ARRAYS);
+    w->partial = rng_chance(&w->rng, 40);
     axes_draw(w);
     for (int i = 0; i < c->n_arrays; i++) {
         array_draw(w, i);

@@ -32,6 +32,7 @@ struct world {
     int axis_of[WORLD_ARRAYS][3]; /* sample axis that a dimension is made for, or -1 */
     uint64_t stride[WORLD_ARRAYS][3];
     bool edged[WORLD_ARRAYS]; /* `edges` is taken */
+    bool partial;             /* of all arrays single samples can be fetched */
     int64_t tables[WORLD_PARTS][3][700];
     struct bitmap filter;
     struct plan *plan;
