@@ -439,6 +439,40 @@ HR_API int hr_samples_cells(struct hr_samples *s, const char *view, const struct
 HR_API int hr_samples_table(struct hr_samples *s, const char *name, enum hr_dtype t,
                             const void *data, int64_t n, int64_t items, struct hr_error *e);
 
+/* Sentences: samples of several cells each, after all views and tables have been added by cell (what is added afterwards is
+ * by sentence). In order of their numbers, sentences begin[k] … begin[k + 1] - 1 belong to pool k, whose cells are
+ * cells.cells[first[k] … first[k] + size[k] - 1], ascending. In each epoch they share the pool out, in an order keyed by
+ * (seed, epoch, pool): a cell comes twice only where there are too few. Pools are to be numbered by their middle cell.
+ * Tensors of views and tables get a second dimension, `members` long (rows of CSR: one cell after another), and there is a
+ * table "cells" (int64) of their numbers. With controls (members above 0) there is "control.<name>" of each: cells drawn by
+ * (seed, epoch, sentence) from the sentence's pool of these, none twice where there are enough. */
+struct hr_pools {
+    int64_t members; /* cells of a sentence */
+    const int64_t *first, *size;
+    const int64_t *cells;
+    int64_t n_cells;
+};
+struct hr_sentences {
+    size_t size;          /* sizeof(struct hr_sentences): set by HR_SENTENCES */
+    const char *axis;     /* what their axis is called */
+    const int64_t *begin; /* n_pools + 1 */
+    int64_t n_pools;
+    struct hr_pools cells, controls;
+    uint64_t seed;
+    int64_t block; /* blocks have a multiple of so many row chunks; 0: chosen */
+};
+#define HR_SENTENCES                                                                               \
+    {                                                                                              \
+        .size = sizeof(struct hr_sentences), .axis = "sentence"                                    \
+    }
+/* Everything is copied. */
+HR_API int hr_samples_sentences(struct hr_samples *s, const struct hr_sentences *o,
+                                struct hr_error *e);
+/* Where the chunks of a view begin along its sample axis, and where the last one ends: *n numbers, of which `most` at most are
+ * written. While samples are built. */
+HR_API int hr_samples_row_chunks(struct hr_samples *s, const char *view, int64_t *edges,
+                                 int64_t most, int64_t *n, struct hr_error *e);
+
 /* Derive: keep the samples whose own position on the first axis lies in the slice / whose coordinate there fits `labels` (as
  * hr_view_sel). */
 HR_API int hr_samples_isel_slice(struct hr_samples *s, int has_start, int64_t start, int has_stop,

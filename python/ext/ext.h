@@ -101,6 +101,9 @@ PyObject *ext_view_join(PyObject *self, PyObject *args);
 /* … in cells.c */
 PyObject *ext_samples_cells(PyObject *self, PyObject *args);
 PyObject *ext_samples_table(PyObject *self, PyObject *args);
+/* … in sentences.c */
+PyObject *ext_samples_sentences(PyObject *self, PyObject *args);
+PyObject *ext_samples_row_chunks(PyObject *self, PyObject *args);
 /* … in derive.c */
 PyObject *ext_samples_keep(PyObject *self, PyObject *args);
 PyObject *ext_samples_keep_labels(PyObject *self, PyObject *args);

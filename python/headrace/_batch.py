@@ -37,9 +37,9 @@ def sparse(batch: Batch, name: str) -> Any:
     """A sparse view, of three tensors, as one."""
     from headrace._sparse import Sparse
 
-    width = next(v["shape"][0] for v in samples_of(batch).info["views"] if v["name"] == name)
+    width = next(v["shape"][-1] for v in samples_of(batch).info["views"] if v["name"] == name)
     data, indices, indptr = (batch[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    return Sparse(name, data, indices, indptr, (len(batch), width))
+    return Sparse(name, data, indices, indptr, (len(indptr) - 1, width))
 
 
 def obs(batch: Batch, name: str) -> Any:
@@ -108,7 +108,8 @@ def xarray(batch: Batch) -> Any:
         data[view["name"]] = (dims, batch[view["name"]].numpy(), attributes)
     for table in samples.info.get("tables", ()):
         name = table["name"]
-        data[name] = ([along] if table["items"] == 1 else [along, f"dim_{name}"], batch[name].numpy(), {})
+        dims = [along, *(["cell"] if "members" in table else []), *([f"dim_{name}"] if table["items"] > 1 else [])]
+        data[name] = (dims, batch[name].numpy(), {})
     labels: dict[str, Any] = {name: (name, values) for name, (_, values) in known.items() if values is not None}
     apart = {name for dims, *_ in data.values() for name in dims[1:]}  # dimensions of the tensors: patches have both
     labels.update({f"{n}_start" if n in apart else n: (along, values) for n, values in coords(batch).items()})
@@ -138,6 +139,8 @@ def _labels(samples: Samples, view: int, dim: str, n: int) -> Any:
     """Coordinate values of a tensor's dimension, or None."""
     import numpy as np
 
+    if "members" in samples.info["views"][view] and dim == "cell":
+        return None
     if "form" in samples.info["views"][view]:  # rows of a matrix of cells
         return getattr(samples, "genes", None)
     index = np.frombuffer(samples._handle.index(view, dim, n), np.int64)

@@ -74,6 +74,12 @@ class SamplesHandle:
         """Rows of a sparse matrix. See hr_samples_cells."""
     def table(self, name: str, dtype: str, data: Any, n: int, items: int, /) -> None:
         """Numbers from memory, copied. See hr_samples_table."""
+    def sentences(
+        self, axis: str, begin: Any, cells: tuple[Any, ...], controls: tuple[Any, ...] | None, seed: int, block: int, /
+    ) -> None:
+        """Samples of several cells: pools are (members, first, size, cells), int64. See hr_samples_sentences."""
+    def row_chunks(self, view: str, /) -> bytes:
+        """Where the chunks of a view begin along its sample axis, and the last one ends: int64."""
     def steps(self, view: str, dim: str, first: int, last: int, step: int = ..., /) -> None: ...
     def window(self, view: str, dim: str, n: int, /) -> None: ...
     def lag(self, view: str, dim: str, duration: str, /, tolerance: str | None = None) -> None: ...

@@ -11,6 +11,7 @@ from headrace._samples import Samples
 if TYPE_CHECKING:
     from headrace._archive import Archive
     from headrace._atlas import DataSet
+    from headrace._sentences import Sentences
 
 
 class Cells(Samples):
@@ -73,6 +74,43 @@ class Cells(Samples):
         """Columns of var, of all genes of the first data set, whether X has them or not."""
         return self._sets[0].var
 
+    def sentences(
+        self, n: int, *, by: Any, controls: dict[str, Any] | None = None, partial: str = "drop", seed: int = 0
+    ) -> Sentences:
+        """Samples of `n` cells each that share columns of obs, near each other in the archive (docs/cells.md).
+
+        Parameters
+        ----------
+        n
+            Cells of a sentence. Tensors get a second dimension: ``batch["X"]`` is (rows, n, genes); rows of CSR are
+            one cell after another, rows · n in all. ``batch["cells"]`` has their ids, (rows, n).
+        by
+            Columns of obs that the cells of a sentence share. Those among the columns of the batch have one value a
+            sentence; all others have one a cell, (rows, n). Cells without a value are in no sentence.
+        controls
+            ``{"where": "drug == 'DMSO'", "match": ["cell_line"]}``: beside each sentence as many controls (`n`: another
+            number), of these samples, that share the columns of `match` with it: ``batch["control.X"]``,
+            ``batch["control.cells"]``. They are drawn from those of the same run of row chunks, or, where these are
+            fewer than `pool` (2 n), from the `pool` nearest ones and others in the row chunks of these.
+        partial
+            Of what a group has beyond whole sentences: "drop" leaves other cells out in each epoch, "repeat" fills up
+            a last sentence with cells that come twice.
+        seed
+            Of the draws. Which cells meet in a sentence is a pure function of (seed, epoch, sentence); which sentences
+            meet in a batch is the loader's order, of its own seed.
+
+        For example::
+
+            cells = hr.open("atlas.zarr").cells("dense", obs=["cell_line", "drug"])
+            sets = cells.sentences(32, by=["cell_line", "drug"],
+                                   controls={"where": "drug == 'DMSO'", "match": ["cell_line"]})
+            for batch in sets.batches(8, shuffle=True):
+                batch["X"], batch["control.X"], batch["drug"]
+        """
+        from headrace._sentences import sentences_of
+
+        return sentences_of(self, n, by, controls, partial, seed)
+
 
 def unpack(archive: Archive, make: Any, options: dict[str, Any], packed: Any) -> Samples:
     from headrace._pickle import left_over
@@ -97,7 +135,7 @@ def _notes(samples: Cells) -> dict[str, str]:
             extent = f"{count(view['rows'])} cells × {plural(len(samples.genes), 'gene')}"
             notes[view["name"]] = f"{of}: {extent}, {count(stored)} values stored"
     for table in samples.info["tables"]:
-        given = samples._described[1].get(table["name"])
+        given = samples._described[1].get(table["name"].removeprefix("control."))
         known = getattr(given, "categories", None)
         if known is not None:
             some = ", ".join(map(str, known[:4])) + (", …" if len(known) > 4 else "")

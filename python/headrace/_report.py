@@ -214,7 +214,9 @@ def _view_rows(info: dict[str, Any], notes: dict[str, str] | None = None) -> lis
         note = notes.get(v["name"], arrays)
         rows.append((v["name"], shape(v["dims"], v["shape"]), dtype, about + size(v["bytes"]), note))
     for t in info.get("tables", ()):
-        items = shape(["item"], [t["items"]]) if t["items"] > 1 else ""
+        extents = [("cell", t.get("members", 1)), ("item", t["items"])]
+        extents = [(name, n) for name, n in extents if n > 1]
+        items = shape([name for name, _ in extents], [n for _, n in extents]) if extents else ""
         rows.append((t["name"], items, t["dtype"], "", notes.get(t["name"], "a table")))
     return rows
 

@@ -42,8 +42,13 @@ void cells_layout(const struct view_spec *v, struct samples_tensor *t, uint64_t 
 static int tensor(const struct view_spec *v, struct arena *a, const char *part, enum hr_dtype t,
                   int64_t length, struct batch_tensor *out, struct hr_error *e)
 {
-    *out = (struct batch_tensor){.dtype = t, .ndim = length ? 2 : 1, .item = hr_dtype_size(t)};
-    out->shape[1] = length;
+    int at = 1 + (v->members && length); /* rows of different lengths have no dimension more */
+    *out = (struct batch_tensor){.dtype = t,
+                                 .ndim = length ? at + 1 : 1,
+                                 .item = hr_dtype_size(t),
+                                 .members = v->members ? v->members->n : 0};
+    out->shape[1] = v->members ? (int64_t)v->members->n : 0;
+    out->shape[at] = length;
     out->name = part ? arena_printf(a, "%s.%s", v->name, part) : v->name;
     return out->name ? 0 : error_nomem(e, 16, "a tensor's name");
 }

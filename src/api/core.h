@@ -9,6 +9,7 @@
 #include "api/samples.h"
 #include "api/transform.h"
 #include "base/arena.h"
+#include "plan/members.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -43,12 +44,16 @@ struct view_spec {
     struct view_layout layout;
     const struct view_spec *mask_of; /* this is the mask of another view's values */
     struct cells_spec *cells;        /* rows of a sparse matrix; else NULL */
+    struct members *members;         /* rows of a sentence; NULL: one a sample */
+    bool twin;                       /* the same view of other rows: what it has belongs to it */
 };
 struct table_spec { /* a tensor out of memory */
     const char *name;
     enum hr_dtype dtype;
-    char *data;
+    char *data; /* NULL: numbers of rows */
     int64_t n, items;
+    struct members *members; /* by row of a sentence; NULL: by sample */
+    bool twin;               /* the data are another's */
 };
 
 struct core {
@@ -62,7 +67,10 @@ struct core {
     size_t n_views, cap_views;
     struct table_spec *tables;
     size_t n_tables, cap_tables;
-    struct core *base; /* whose names and lists the views share, or NULL */
+    struct members *members, *controls; /* sentences: their rows, and those of controls, or NULL */
+    const int64_t *members_table;       /* where each sentence counts as lying */
+    uint64_t members_block;             /* chunks of a block; 0: chosen */
+    struct core *base;                  /* whose names and lists the views share, or NULL */
     bool frozen;
     /* after freezing */
     struct samples_source *sources;

@@ -190,7 +190,7 @@ static int check_length(struct core *c, struct view_spec *v, int d, const struct
 {
     const struct axis_spec *a = &c->axes[v->dim[d].axis];
     int64_t length = (int64_t)x->shape[d];
-    return v->dim[d].join || fits_axis(a, &v->dim[d], length)
+    return v->dim[d].join || v->members || fits_axis(a, &v->dim[d], length)
                ? 0
                : wrong_length(a, &v->dim[d], x, length, e);
 }
@@ -357,6 +357,8 @@ static int settle_axes(struct core *c, struct hr_error *e)
         uint64_t ids;
         if (!axis->array && axis->kind != AXIS_DRAWS)
             return no_length(c, a, e);
+        if (c->members)
+            axis->length = (int64_t)c->members->samples;
         TRY(axis_settle(axis, axis_align(c, a), e));
         if (!mul_u64((uint64_t)c->ids, (uint64_t)axis->n, &ids) || ids > MOST_IDS)
             return error_set(e, HR_EUNSUPPORTED, "more than 2^48 samples");
@@ -388,6 +390,10 @@ static int freeze_dim(struct core *c, const struct view_spec *v, const struct ar
         return 0;
     const struct axis_spec *a = &c->axes[spec->axis];
     axis_dim(a, spec->axis, scale_above(spec), scale_below(spec), out);
+    if (v->members) {
+        out->table = c->members_table;
+        return 0;
+    }
     if (spec->join || spec->lag) {
         out->table = spec->table;
         out->edge = spec->join == JOIN_LEFT ? EDGE_PAD : EDGE_VALID;
@@ -410,7 +416,7 @@ static int check_cells(const struct view_spec *v, struct hr_error *e)
 static int check_tables(const struct core *c, struct hr_error *e)
 {
     for (size_t i = 0; i < c->n_tables; i++)
-        if (c->tables[i].n != c->ids)
+        if (!c->tables[i].members && c->tables[i].n != c->ids)
             return error_set(e, HR_EINVAL,
                              "table %s has %lld rows, one for each of the %lld positions is needed",
                              c->tables[i].name, (long long)c->tables[i].n, (long long)c->ids);
@@ -437,6 +443,8 @@ static int freeze_view(struct core *c, int number, struct hr_error *e)
         if (rc < 0)
             return error_context(e, rc, "view %s", v->name);
         p->view = number;
+        p->members = v->members;
+        p->unit = v->members ? c->members_block : 0;
         p->to_offset = (uint64_t)i * stack_stride;
         for (int d = 0; d < x->ndim; d++)
             TRY(freeze_dim(c, v, x, d, strides[d], &p->dim[d], e));

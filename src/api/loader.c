@@ -97,9 +97,14 @@ static uint64_t index_bytes_least(const struct array *x)
 static uint64_t samples_bytes(const struct wiring *w)
 {
     uint64_t bytes = 0;
+    const struct core *c = w->samples->samples->core;
+    bytes += c->members ? members_bytes(c->members) : 0;
+    bytes += c->controls ? members_bytes(c->controls) : 0;
     for (int i = 0; i < w->samples->n_tables; i++)
-        bytes += (uint64_t)(w->samples->tables[i].n * w->samples->tables[i].items) *
-                 hr_dtype_size(w->samples->tables[i].dtype);
+        bytes += !w->samples->tables[i].data || w->samples->tables[i].twin
+                     ? 0
+                     : (uint64_t)(w->samples->tables[i].n * w->samples->tables[i].items) *
+                           hr_dtype_size(w->samples->tables[i].dtype);
     return bytes;
 }
 
@@ -110,7 +115,7 @@ static uint64_t offsets_bytes(const struct wiring *w, uint64_t part)
     uint64_t bytes = 0;
     for (int i = 0; i < w->samples->n_views; i++) {
         const struct cells_spec *c = w->samples->tensors[i].view->cells;
-        if (c)
+        if (c && !w->samples->tensors[i].view->twin)
             bytes += least(c->table_bytes, part / (uint64_t)w->samples->n_views);
     }
     return bytes;

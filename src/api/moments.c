@@ -68,6 +68,9 @@ static int copy_view(struct core *to, const struct core *from, int number, struc
     *v = *from->views[number];
     if (v->mask_of)
         return error_set(e, HR_EINVAL, "moments: view %s is the mask of another", v->name);
+    if (v->members)
+        return error_set(e, HR_EUNSUPPORTED,
+                         "moments: view %s is one of sentences; take them of the cells", v->name);
     own_position(from, v);
     v->transform.normalizes = v->transform.fills = false;
     v->layout = (struct view_layout){0};

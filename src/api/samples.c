@@ -21,9 +21,11 @@ void core_unref(struct core *c)
     if (c->joined)
         bitmap_dispose(c->joined);
     for (size_t i = 0; i < c->n_views && !c->base; i++)
-        cells_spec_free(c->views[i]->cells);
+        cells_spec_free(c->views[i]->twin ? NULL : c->views[i]->cells);
     for (size_t i = 0; i < c->n_tables; i++)
-        mem_free(c->tables[i].data);
+        mem_free(c->tables[i].twin ? NULL : c->tables[i].data);
+    members_unref(c->members);
+    members_unref(c->controls);
     mem_free(c->tables);
     mem_free(c->views);
     arena_dispose(&c->arena);

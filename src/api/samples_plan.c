@@ -151,6 +151,8 @@ static uint64_t hash_views(const struct samples_plan *p)
         hash_u64(&h, p->tensors[i].dtype);
         hash_u64(&h, p->tensors[i].decode);
         transform_hash(p->tensors[i].view, &h);
+        if (p->tensors[i].view->members)
+            hash_u64(&h, p->tensors[i].view->members->hash);
         if (p->tensors[i].view->cells)
             hash_u64(&h, p->tensors[i].view->cells->hash);
         for (int d = 1; d < p->tensors[i].ndim; d++)
@@ -180,6 +182,11 @@ static uint64_t hash_views(const struct samples_plan *p)
     return hash_value(&h);
 }
 
+static uint64_t members_of(const struct members *m)
+{
+    return m ? m->n : 1;
+}
+
 static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype dtype,
                      struct hr_error *e)
 {
@@ -206,10 +213,12 @@ static int fill_plan(struct samples_plan *p, struct hr_samples *s, enum hr_dtype
         TRY(core_view_layout(c, c->views[i], &p->tensors[i], &p->views[i].items, &stack, strides,
                              e));
         TRY(tensor_dtype(c, c->views[i], dtype, i, &p->tensors[i], &p->views[i].item, e));
+        p->views[i].items *= members_of(c->views[i]->members);
     }
     for (size_t i = 0; i < c->n_tables; i++)
         p->views[c->n_views + i] = (struct plan_view){.name = c->tables[i].name,
-                                                      .items = (uint64_t)c->tables[i].items,
+                                                      .items = (uint64_t)c->tables[i].items *
+                                                               members_of(c->tables[i].members),
                                                       .item = hr_dtype_size(c->tables[i].dtype)};
     p->archive_hash = hash_archive(p);
     p->views_hash = hash_views(p);
@@ -271,16 +280,21 @@ static void view_json(struct buf *b, const struct samples_plan *p, int i)
         buf_puts(b, k++ ? ", " : "");
         buf_json_string(b, path, strlen(path));
     }
-    buf_puts(b, "], \"dims\": [");
+    const struct members *m = t->view->members;
+    buf_puts(b, m ? "], \"dims\": [\"cell\"" : "], \"dims\": [");
     for (int d = 1; d < t->ndim; d++) {
-        buf_puts(b, d > 1 ? ", " : "");
+        buf_puts(b, d > 1 || m ? ", " : "");
         buf_json_string(b, t->dims[d], strlen(t->dims[d]));
     }
     buf_puts(b, "], \"shape\": [");
+    if (m)
+        buf_printf(b, "%llu", (unsigned long long)m->n);
     for (int d = 1; d < t->ndim; d++)
-        buf_printf(b, "%s%lld", d > 1 ? ", " : "", (long long)t->shape[d]);
+        buf_printf(b, "%s%lld", d > 1 || m ? ", " : "", (long long)t->shape[d]);
     buf_printf(b, "], \"dtype\": \"%s\", \"bytes\": %llu", hr_dtype_name(t->dtype),
                (unsigned long long)(p->views[i].items * p->views[i].item));
+    if (m)
+        buf_printf(b, ", \"members\": %llu", (unsigned long long)m->n);
     if (t->view->cells)
         cells_json(b, t->view->cells);
     buf_puts(b, "}");
@@ -290,8 +304,11 @@ static void table_json(struct buf *b, const struct table_spec *t, int number)
 {
     buf_puts(b, number ? ", {\"name\": " : "{\"name\": ");
     buf_json_string(b, t->name, strlen(t->name));
-    buf_printf(b, ", \"items\": %lld, \"dtype\": \"%s\"}", (long long)t->items,
+    buf_printf(b, ", \"items\": %lld, \"dtype\": \"%s\"", (long long)t->items,
                hr_dtype_name(t->dtype));
+    if (t->members)
+        buf_printf(b, ", \"members\": %llu", (unsigned long long)t->members->n);
+    buf_puts(b, "}");
 }
 
 static void axis_json(struct buf *b, const struct hr_samples *s, int number)

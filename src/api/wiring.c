@@ -182,6 +182,32 @@ static int check_missing(const struct hr_loader_options *o, const char *view, st
         view);
 }
 
+/* Samples of several rows have these as their second dimension. */
+static void shape_wire(const struct samples_tensor *t, struct batch_tensor *out)
+{
+    const struct members *m = t->view->members;
+    int at = 1;
+    if (m) {
+        out->members = m->n;
+        out->shape[at++] = (int64_t)m->n;
+    }
+    for (int d = 1; d < t->ndim; d++)
+        out->shape[at++] = t->shape[d];
+    out->ndim = at;
+}
+
+static void table_wire(const struct table_spec *t, struct batch_tensor *out)
+{
+    *out = (struct batch_tensor){
+        .name = t->name, .dtype = t->dtype, .ndim = 1, .item = hr_dtype_size(t->dtype)};
+    if (t->members) {
+        out->members = t->members->n;
+        out->shape[out->ndim++] = (int64_t)t->members->n;
+    }
+    if (t->items > 1)
+        out->shape[out->ndim++] = t->items;
+}
+
 /* Tensors of all views and tables, and which of them are whose. */
 static int wire_tensors(struct wiring *w, struct hr_error *e)
 {
@@ -197,19 +223,15 @@ static int wire_tensors(struct wiring *w, struct hr_error *e)
         }
         *out = (struct batch_tensor){
             .name = t->name, .dtype = t->dtype, .ndim = t->ndim, .item = s->views[i].item};
-        memcpy(out->shape, t->shape, sizeof out->shape);
+        shape_wire(t, out);
         TRY(transform_wire(t, &w->arena, &w->transforms[i], e));
     }
     for (int i = 0; i < s->n_tables; i++) {
         const struct table_spec *t = &s->tables[i];
         w->first[s->n_views + i] = w->n_tensors;
-        w->tables[i] = (struct table){.tensor = w->n_tensors, .data = t->data};
-        struct batch_tensor *out = &w->tensors[w->n_tensors++];
-        *out = (struct batch_tensor){.name = t->name,
-                                     .dtype = t->dtype,
-                                     .ndim = t->items > 1 ? 2 : 1,
-                                     .item = hr_dtype_size(t->dtype)};
-        out->shape[1] = t->items > 1 ? t->items : 0;
+        w->tables[i] =
+            (struct table){.tensor = w->n_tensors, .data = t->data, .members = t->members};
+        table_wire(t, &w->tensors[w->n_tensors++]);
     }
     return 0;
 }

@@ -18,8 +18,11 @@ static int tensor_place(struct batch_tensor *t, uint64_t rows, uint64_t *end, st
 {
     uint64_t bytes = t->item, total = 0;
     bool fits = true, apart = t->kind == BATCH_VALUES || t->kind == BATCH_COLUMNS;
-    rows = apart ? 0 : t->kind == BATCH_OFFSETS ? rows + 1 : rows;
-    for (int d = 1; d < t->ndim; d++)
+    int first = t->kind == BATCH_ROWS && t->members ? 2 : 1;
+    fits = mul_u64(rows, batch_tensor_members(t), &total);
+    t->shape[0] = (int64_t)(apart ? 0 : t->kind == BATCH_OFFSETS ? total + 1 : rows);
+    rows = apart ? 0 : t->kind == BATCH_OFFSETS ? total + 1 : total;
+    for (int d = first; d < t->ndim; d++)
         fits = fits && t->shape[d] >= 0 && mul_u64(bytes, (uint64_t)t->shape[d], &bytes);
     fits = fits && mul_u64(bytes, rows, &total) && add_u64(total, BATCH_ALIGN - 1, &total);
     total &= ~(uint64_t)(BATCH_ALIGN - 1);
@@ -28,7 +31,6 @@ static int tensor_place(struct batch_tensor *t, uint64_t rows, uint64_t *end, st
                          "view %s: a batch of it exceeds the address space; take fewer rows",
                          t->name ? t->name : "");
     t->row_bytes = bytes;
-    t->shape[0] = (int64_t)rows;
     t->offset = *end;
     *end = total;
     return 0;

@@ -28,6 +28,9 @@ struct batch_tensor {
     uint64_t room; /* BATCH_VALUES: items that a row normally does not exceed */
     const char *name;
     enum hr_dtype dtype;
+    /* Samples of several rows: how many, 0: one. A row of a tensor is then one of these, and BATCH_ROWS have them as
+     * their second dimension. */
+    uint64_t members;
     int ndim;                   /* with the sample dimension */
     int64_t shape[HR_MAX_DIMS]; /* shape[0]: rows of a full batch */
     uint64_t item, row_bytes;
@@ -78,6 +81,11 @@ void batch_dispose(
 int64_t *batch_places(struct hr_batch *b); /* from now on it has places: room for rows of them */
 struct hr_batch *batch_ref(struct hr_batch *b);
 void batch_unref(struct hr_batch *b); /* NULL allowed */
+
+static inline uint64_t batch_tensor_members(const struct batch_tensor *t)
+{
+    return t->members ? t->members : 1;
+}
 
 static inline char *batch_row(const struct hr_batch *b, int view, uint64_t row)
 {

@@ -19,6 +19,12 @@ static uint64_t item(const struct hr_batch *b, const struct ragged *g, int which
     return b->layout->tensors[g->values + which].item;
 }
 
+/* Rows of the three tensors. */
+static uint64_t rows_of(const struct hr_batch *b, int values)
+{
+    return (uint64_t)b->rows * batch_tensor_members(&b->layout->tensors[values]);
+}
+
 static uint64_t up(uint64_t n)
 {
     return (n + BATCH_ALIGN - 1) / BATCH_ALIGN * BATCH_ALIGN;
@@ -35,7 +41,7 @@ static char *block_get(const struct hr_batch *b, const struct ragged *g, uint64_
 
 int ragged_open(struct hr_batch *b, int values, const uint64_t *ends, struct hr_error *e)
 {
-    uint64_t rows = (uint64_t)b->rows;
+    uint64_t rows = rows_of(b, values);
     if (!b->ragged && !(b->ragged = mem_array((size_t)b->layout->n, sizeof *b->ragged)))
         return error_nomem(e, (uint64_t)b->layout->n * sizeof *b->ragged, "a batch");
     struct ragged *g = &b->ragged[b->n_ragged++];
@@ -67,9 +73,9 @@ int ragged_room(struct hr_batch *b, int values, uint64_t row, uint64_t n, void *
 {
     struct ragged *g = find(b, values);
     struct ragged_row *r = &g->rows[row];
-    if (g->placed && n != place_of(g, (uint64_t)b->rows, row))
+    if (g->placed && n != place_of(g, rows_of(b, values), row))
         return error_set(e, HR_EINTERNAL, "a row of %" PRIu64 " items where %" PRIu64 " were known",
-                         n, place_of(g, (uint64_t)b->rows, row));
+                         n, place_of(g, rows_of(b, values), row));
     if (!g->placed)
         take_room(g, r, n);
     r->n = n;
@@ -97,8 +103,8 @@ void ragged_shrink(struct hr_batch *b, int values, uint64_t row, uint64_t n)
 
 static void rows_copy(const struct hr_batch *b, struct ragged *g, char *block, uint64_t columns)
 {
-    uint64_t at = 0, vs = item(b, g, 0), cs = item(b, g, 1);
-    for (int64_t i = 0; i < b->rows; i++) {
+    uint64_t at = 0, vs = item(b, g, 0), cs = item(b, g, 1), rows = rows_of(b, g->values);
+    for (uint64_t i = 0; i < rows; i++) {
         const struct ragged_row *r = &g->rows[i];
         const char *from = r->own ? r->own : g->block + r->at * vs;
         const char *from_columns = r->own ? r->own + r->at : g->block + g->columns + r->at * cs;
@@ -128,18 +134,18 @@ static int offsets_fill(struct hr_batch *b, struct ragged *g, struct hr_error *e
 {
     const struct batch_tensor *t = &b->layout->tensors[g->values + 2];
     void *out = b->memory + t->offset;
-    uint64_t at = 0;
+    uint64_t at = 0, rows = rows_of(b, g->values);
     if (t->item == 4 && g->total > INT32_MAX)
         return error_set(e, HR_EINVAL,
                          "view %s: %" PRIu64 " items in a batch do not fit 32-bit offsets: take "
                          "fewer rows, or index_dtype=\"int64\"",
                          t->name, g->total);
-    for (int64_t r = 0; r <= b->rows; r++) {
+    for (uint64_t r = 0; r <= rows; r++) {
         if (t->item == 4)
             ((int32_t *)out)[r] = (int32_t)at;
         else
             ((int64_t *)out)[r] = (int64_t)at;
-        at += r < b->rows ? g->rows[r].n : 0;
+        at += r < rows ? g->rows[r].n : 0;
     }
     return 0;
 }
@@ -147,8 +153,9 @@ static int offsets_fill(struct hr_batch *b, struct ragged *g, struct hr_error *e
 static int seal(struct hr_batch *b, struct ragged *g, struct hr_error *e)
 {
     bool in_place = g->placed;
+    uint64_t rows = rows_of(b, g->values);
     g->total = 0;
-    for (int64_t r = 0; r < b->rows; r++) {
+    for (uint64_t r = 0; r < rows; r++) {
         in_place &= g->rows[r].at == g->total;
         g->total += g->rows[r].n;
     }
@@ -156,13 +163,14 @@ static int seal(struct hr_batch *b, struct ragged *g, struct hr_error *e)
         TRY(in_order(b, g, e));
     TRY(offsets_fill(b, g, e));
     b->shapes[g->values][0] = b->shapes[g->values + 1][0] = (int64_t)g->total;
-    b->shapes[g->values + 2][0] = b->rows + 1;
+    b->shapes[g->values + 2][0] = (int64_t)rows + 1;
     return 0;
 }
 
 static void rows_free(const struct hr_batch *b, struct ragged *g)
 {
-    for (int64_t r = 0; g->rows && r < b->rows; r++)
+    uint64_t rows = g->rows ? rows_of(b, g->values) : 0;
+    for (uint64_t r = 0; r < rows; r++)
         mem_free(g->rows[r].own);
     mem_free(g->rows);
     g->rows = NULL;

@@ -25,7 +25,7 @@ struct ragged {
     struct ragged_row *rows;
 };
 
-/* `ends`: where each of b->rows rows ends, from 0; NULL: not known. */
+/* `ends`: where each of b->rows rows (times the members of a sample) ends, from 0; NULL: not known. */
 int ragged_open(struct hr_batch *b, int values, const uint64_t *ends, struct hr_error *e);
 /* Room for the n items of a row. Asked for again, as when a job is begun anew: the same. HR_EINTERNAL where a placed row has another length; HR_ENOMEM. */
 int ragged_room(struct hr_batch *b, int values, uint64_t row, uint64_t n, void **to_values,

@@ -61,8 +61,11 @@ int footprint_init(struct footprint *f, const struct plan *p, struct hr_error *e
     if (!f->arrays)
         return error_nomem(e, (uint64_t)c->n_arrays * sizeof *f->arrays,
                            "the geometry of the arrays");
-    for (int i = 0; i < c->n_parts; i++)
-        f->needs = plus(f->needs, plan_part_chunks_max(p, i));
+    for (int i = 0; i < c->n_parts; i++) {
+        uint64_t first;
+        f->needs =
+            plus(f->needs, times(plan_part_chunks_max(p, i), plan_part_members(p, i, &first)));
+    }
     f->needs = times(f->needs, facts->rows);
     for (int i = 0; i < c->n_arrays; i++)
         array_add(f, p, i);

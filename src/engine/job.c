@@ -311,7 +311,7 @@ static bool job_take_pieces(struct engine *g, struct job *job, uint32_t end)
                 break;
             *to = (struct engine_piece){.slot = b->slot,
                                         .row = w->needs[need].row,
-                                        .place = b->places[w->needs[need].row],
+                                        .place = window_place_of(w, b, &w->needs[need]),
                                         .part = w->needs[need].part};
         }
         job->chunks[i].n_pieces = (uint32_t)(to - job->chunks[i].pieces);

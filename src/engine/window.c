@@ -14,6 +14,7 @@
 uint64_t window_bytes(const struct plan *p, uint32_t cap, uint32_t per_batch, uint32_t entries)
 {
     uint64_t row = plan_has_crops(p) ? 17 : 9, rows = plan_facts(p)->rows;
+    row += plan_members(p) * sizeof(int64_t);
     return table_bytes(entries) + (uint64_t)cap * (sizeof(struct planned) + rows * row) +
            (uint64_t)cap * per_batch * sizeof(struct need);
 }
@@ -39,13 +40,16 @@ int window_init(struct window *w, struct plan *p, uint32_t cap, uint32_t per_bat
     w->chunks = mem_array(longest, sizeof *w->chunks);
     w->ids = mem_array(cap, rows * sizeof *w->ids * (crops ? 2 : 1));
     w->valid = mem_array(cap, rows);
-    if (!w->batches || !w->needs || !w->chunks || !w->ids || !w->valid ||
+    uint64_t members = rows * plan_members(p);
+    w->members = mem_array((size_t)cap * members + 1, sizeof *w->members);
+    if (!w->members || !w->batches || !w->needs || !w->chunks || !w->ids || !w->valid ||
         table_init(&w->table, entries))
         return error_nomem(e, window_bytes(p, cap, per_batch, entries),
                            "the table of needed chunks");
     for (uint32_t i = 0; i < cap; i++) {
         w->batches[i].ids = w->ids + i * rows;
         w->batches[i].places = w->batches[i].ids + (crops ? cap * rows : 0);
+        w->batches[i].members = w->members + i * members;
         w->batches[i].valid = w->valid + i * rows;
     }
     return 0;
@@ -55,6 +59,7 @@ void window_dispose(struct window *w)
 {
     mem_free(w->ids);
     mem_free(w->valid);
+    mem_free(w->members);
     mem_free(w->batches);
     mem_free(w->needs);
     mem_free(w->chunks);
@@ -164,10 +169,19 @@ static void need_add(struct window *w, struct planned *b, uint32_t entry, uint32
     }
 }
 
-static void part_plan(struct window *w, struct planned *b, uint32_t row, int part, uint32_t *recent)
+int64_t window_place_of(const struct window *w, const struct planned *b, const struct need *n)
+{
+    uint64_t first, members = plan_part_members(w->plan, n->part, &first);
+    if (!plan_config(w->plan)->parts[n->part].members)
+        return b->places[n->row];
+    return b->members[n->row / members * plan_members(w->plan) + first + n->row % members];
+}
+
+static void place_plan(struct window *w, struct planned *b, uint32_t row, int64_t place, int part,
+                       uint32_t *recent)
 {
     uint32_t array = (uint32_t)plan_config(w->plan)->parts[part].array;
-    uint64_t count = plan_part_chunks(w->plan, part, b->places[row], w->chunks, w->chunks_cap);
+    uint64_t count = plan_part_chunks(w->plan, part, place, w->chunks, w->chunks_cap);
     for (uint64_t i = 0; i < count; i++) {
         struct entry *n = *recent == NONE ? NULL : table_entry(&w->table, *recent);
         if (!n || n->array != array || n->chunk != w->chunks[i]) {
@@ -177,6 +191,18 @@ static void part_plan(struct window *w, struct planned *b, uint32_t row, int par
         }
         need_add(w, b, *recent, row, (uint32_t)part);
     }
+}
+
+static void part_plan(struct window *w, struct planned *b, uint32_t row, int part, uint32_t *recent)
+{
+    uint64_t first, n = plan_part_members(w->plan, part, &first);
+    if (!plan_config(w->plan)->parts[part].members) {
+        place_plan(w, b, row, b->places[row], part, recent);
+        return;
+    }
+    const int64_t *rows = b->members + row * plan_members(w->plan) + first;
+    for (uint64_t i = 0; i < n; i++)
+        place_plan(w, b, (uint32_t)(row * n + i), rows[i], part, recent);
 }
 
 bool window_plan(struct window *w)
@@ -192,8 +218,11 @@ bool window_plan(struct window *w)
     if (b->places != b->ids)
         for (int64_t i = 0; i < rows; i++)
             b->places[i] = plan_place(w->plan, w->epoch, b->ids[i]);
+    for (int64_t i = 0, n = (int64_t)plan_members(w->plan); n && i < rows; i++)
+        plan_members_rows(w->plan, w->epoch, b->ids[i], b->members + i * n);
     *b = (struct planned){.ids = b->ids,
                           .places = b->places,
+                          .members = b->members,
                           .valid = b->valid,
                           .step = w->end,
                           .rows = (uint32_t)rows,

@@ -18,11 +18,12 @@
 
 struct need {
     uint32_t entry, next; /* next need of the same chunk, or NONE */
-    uint32_t row;
+    uint32_t row;         /* of the tensor: of a sample of several rows each counts */
     uint16_t part, batch; /* batch: place in window.batches */
 };
 struct planned {
     int64_t *ids, *places; /* the same, unless there are crops */
+    int64_t *members;      /* of each sample its rows, where it has several (plan_members) */
     uint8_t *valid;
     uint32_t step, rows, needs; /* counts */
     uint32_t pending;           /* needs not yet served */
@@ -37,6 +38,7 @@ struct window {
     struct planned *batches; /* cap of them; `at` is the place of front */
     struct need *needs;      /* cap × per_batch */
     int64_t *ids;            /* cap × rows; twice that, if there are crops */
+    int64_t *members;        /* cap × rows × plan_members */
     uint8_t *valid;
     uint64_t *chunks; /* scratch for one (row, part) */
     uint64_t chunks_cap;
@@ -75,6 +77,8 @@ static inline const struct planned *window_need_batch(const struct window *w, ui
 {
     return &w->batches[w->needs[need].batch];
 }
+/* Where the row of a need lies: the place that its part's look-ups go by. */
+int64_t window_place_of(const struct window *w, const struct planned *b, const struct need *n);
 /* A chunk that is in no job goes into its list: by its first need, or, held without needs, idle. And out of it. */
 void window_place(struct window *w, uint32_t entry);
 void window_unlist(struct window *w, uint32_t entry);

@@ -246,7 +246,8 @@ static int cells_find(struct choosing *c, struct anchor *a, const struct space *
         if (!x->dim)
             continue;
         x->cell = reread_cell(x->dim);
-        x->unit = unit_of(x->dim, &s->axis[i]);
+        uint64_t unit = c->sels[a->part].unit;
+        x->unit = unit ? (unit < x->dim->grid ? unit : x->dim->grid) : unit_of(x->dim, &s->axis[i]);
         followed++;
         last = i;
     }

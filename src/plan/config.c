@@ -354,6 +354,7 @@ int config_copy(struct plan *p, const struct plan_config *c, struct hr_error *e)
         if (rc < 0)
             return error_context(e, rc, "view %s", p->config.views[sel->view].name);
     }
+    TRY(config_members(p, e));
     TRY(split_check(p, e));
     p->facts.archive_hash = c->archive_hash;
     p->facts.views_hash = c->views_hash;

@@ -22,26 +22,42 @@ struct costing {
     uint64_t chunks[BUFFER];
     uint64_t *long_list; /* of one sample, where BUFFER is too short */
     uint64_t longest;
+    int64_t *rows; /* of one sample of several */
     struct plan_cost *out;
 };
 
 static double chunks_per_sample(const struct plan *p)
 {
     double n = 0;
-    for (int i = 0; i < p->config.n_parts; i++)
-        n += (double)part_chunks_max(&p->parts[i]);
+    for (int i = 0; i < p->config.n_parts; i++) {
+        uint64_t first;
+        n += (double)part_chunks_max(&p->parts[i]) * (double)plan_part_members(p, i, &first);
+    }
     return n;
+}
+
+static int place_add(struct costing *c, uint64_t group, int part, uint64_t place,
+                     struct hr_error *e)
+{
+    const struct plan *p = c->p;
+    uint64_t *chunks = c->long_list ? c->long_list : c->chunks;
+    uint64_t n = part_chunks(&p->look[part], place, chunks, c->longest);
+    for (uint64_t j = 0; j < n; j++)
+        TRY(tally_add(&c->tally, group, (uint32_t)p->config.parts[part].array, chunks[j], e));
+    return 0;
 }
 
 static int sample_add(struct costing *c, uint64_t group, int64_t id, struct hr_error *e)
 {
     const struct plan *p = c->p;
-    uint64_t place = (uint64_t)plan_place(p, c->epoch, id);
+    uint64_t place = (uint64_t)plan_place(p, c->epoch, id), first;
+    if (p->members)
+        plan_members_rows(p, c->epoch, id, c->rows);
     for (int i = 0; i < p->config.n_parts; i++) {
-        uint64_t *chunks = c->long_list ? c->long_list : c->chunks;
-        uint64_t n = part_chunks(&p->parts[i], place, chunks, c->longest);
-        for (uint64_t j = 0; j < n; j++)
-            TRY(tally_add(&c->tally, group, (uint32_t)p->config.parts[i].array, chunks[j], e));
+        uint64_t n = plan_part_members(p, i, &first);
+        for (uint64_t m = 0; m < n; m++)
+            TRY(place_add(c, group, i,
+                          p->config.parts[i].members ? (uint64_t)c->rows[first + m] : place, e));
     }
     return 0;
 }
@@ -140,7 +156,9 @@ static double useful_bytes(const struct plan *p)
     double sample = 0, rows = (double)p->facts.stream_rows * (double)p->facts.streams;
     for (int i = 0; i < p->config.n_parts; i++) {
         const struct plan_part *part = &p->config.parts[i];
-        double bytes = (double)p->config.arrays[part->array].item;
+        uint64_t first;
+        double bytes =
+            (double)p->config.arrays[part->array].item * (double)plan_part_members(p, i, &first);
         for (int d = 0; d < p->parts[i].ndim; d++)
             bytes *= (double)part->dim[d].count;
         sample += bytes;
@@ -160,7 +178,8 @@ static int costing_init(struct costing *c, struct hr_error *e)
         return error_nomem(e, c->longest * 8, "the cost of an epoch");
     c->ranks = mem_array((size_t)p->facts.global_batch, sizeof *c->ranks);
     c->valid = mem_array((size_t)p->facts.global_batch, 1);
-    if (!c->ranks || !c->valid)
+    c->rows = mem_array((size_t)p->members + 1, sizeof *c->rows);
+    if (!c->ranks || !c->valid || !c->rows)
         return error_nomem(e, p->facts.global_batch * 9, "the cost of an epoch");
     return cursor_open_streams(p, 0, p->facts.streams, &c->cursor, e);
 }
@@ -193,6 +212,7 @@ int plan_cost(struct plan *p, uint64_t epoch, struct plan_cost *out, struct hr_e
     plan_cursor_free(c->cursor);
     mem_free(c->ranks);
     mem_free(c->valid);
+    mem_free(c->rows);
     mem_free(c->long_list);
     mem_free(c);
     return rc;

@@ -2,7 +2,7 @@
  * reach, and which of these the next block reaches too. A block's chunks are the product over the
  * dimensions, and over the parts of the array their sum or their hull, whichever is less. */
 #include "base/mem.h"
-#include "plan/impl.h"
+#include "plan/members_touch.h"
 #include "plan/reach.h"
 
 #define LOOKED    64   /* blocks along an axis */
@@ -185,12 +185,28 @@ static void add(struct plan_extent *to, const struct plan_extent *x, uint64_t cr
     to->split = plus(to->split, times(x->split, cross));
 }
 
+static void extent_of_members(const struct plan *p, int array, struct plan_extent *out)
+{
+    struct members_touch t;
+    uint64_t combos = 1;
+    members_touch(p, array, &t);
+    for (int i = 0; i < p->config.n_parts; i++)
+        if (p->config.parts[i].array == array && p->parts[i].combos > combos)
+            combos = p->parts[i].combos;
+    *out = (struct plan_extent){true, times(t.block, combos), times(t.shared, combos),
+                                times(t.distinct, combos)};
+}
+
 void plan_extent(const struct plan *p, int array, struct plan_extent *out)
 {
     uint64_t all = 1, cross = 0;
     int first = -1;
     bool hull = true;
     *out = (struct plan_extent){0};
+    if (members_follow(p, array)) {
+        extent_of_members(p, array, out);
+        return;
+    }
     for (int i = 0; i < p->config.n_parts; i++) {
         if (p->config.parts[i].array != array)
             continue;

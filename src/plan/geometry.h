@@ -13,6 +13,8 @@
 
 #define PLAN_MAX_DIMS HR_MAX_DIMS
 
+struct members;
+
 struct plan_array {
     int ndim;
     uint64_t shape[PLAN_MAX_DIMS], chunk[PLAN_MAX_DIMS], grid[PLAN_MAX_DIMS];
@@ -71,6 +73,10 @@ struct plan_part {
     struct plan_dim
         dim[PLAN_MAX_DIMS]; /* one per array dimension; none follows an axis: constant */
     uint64_t to_offset; /* items from the start of a sample in the tensor (place in the stack) */
+    /* A sample has several rows of the dimension that follows the axis (members.h); its table then says only where the
+     * sample counts as lying. NULL: one. */
+    struct members *members;
+    uint64_t unit; /* … and blocks have a multiple of so many chunks; 0: any number */
 };
 struct plan_view {
     const char *name;

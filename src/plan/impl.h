@@ -4,9 +4,11 @@
 #include "base/arena.h"
 #include "plan/anchor.h"
 #include "plan/block.h"
+#include "plan/members.h"
 #include "plan/plan.h"
 
 #define PLAN_WARNINGS 6
+#define PLAN_MAX_SETS 4
 
 struct plan {
     int refs;
@@ -18,6 +20,12 @@ struct plan {
         filter;       /* config.filter, if any: over slots, which are ids where there is one axis */
     uint64_t skipped; /* samples of the filter before the first */
     struct part *parts;
+    struct part *look; /* for look-ups: the same, but by row where samples have several */
+    uint64_t *
+        part_members; /* of each part: where its rows begin in those of a sample; NULL: places are all */
+    struct members *sets[PLAN_MAX_SETS]; /* that parts have */
+    int n_sets;
+    uint64_t members; /* rows of a sample, of all sets */
     struct anchor anchor;
     struct tiles tiles;
     struct blocks blocks; /* counted in samples, also where there are weights */
@@ -33,6 +41,10 @@ struct plan {
  * into their order. */
 int config_copy(struct plan *p, const struct plan_config *c, struct hr_error *e);
 int config_filter(struct plan *p, const struct bitmap *given, struct hr_error *e);
+/* plan_members.c: look-ups by row */
+int config_members(struct plan *p, struct hr_error *e);
+void members_dispose(struct plan *p);
+uint64_t plan_members_bytes(const struct plan *p);
 /* options.c: ranks, streams, batch, remainder: everything of facts that needs no blocks. */
 int options_resolve(struct plan *p, struct hr_error *e);
 /* The blocks of the epoch of that key, counted in rows; `epoch` must outlive them. */

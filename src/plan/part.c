@@ -261,6 +261,20 @@ int part_init(struct part *p, const struct plan_array *a, const struct plan_part
     return rc;
 }
 
+void part_by_row(const struct part *p, struct part *out)
+{
+    *out = *p;
+    out->pads = false;
+    for (int i = 0; i < p->n_follow; i++) {
+        struct part_axis *x = &out->dim[p->follow[i]];
+        x->table = NULL;
+        x->start = 0;
+        x->mul = x->div = x->divisor = 1;
+        x->radix = 0;
+        x->simple = !x->edges && x->edge == EDGE_VALID;
+    }
+}
+
 void part_dispose(struct part *p)
 {
     for (int d = 0; d < p->ndim; d++) {

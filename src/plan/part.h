@@ -59,6 +59,8 @@ struct part {
 int part_init(struct part *p, const struct plan_array *a, const struct plan_part *sel,
               const struct space *space, struct hr_error *e);
 void part_dispose(struct part *p);
+/* The same, for look-ups by row of the dimension that follows the axis instead of place. Shares p's tables. */
+void part_by_row(const struct part *p, struct part *out);
 uint64_t part_bytes(const struct part *p); /* on the heap */
 
 uint64_t part_chunks(const struct part *p, uint64_t place, uint64_t *chunks, uint64_t cap);

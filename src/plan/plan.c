@@ -76,7 +76,8 @@ static uint64_t order_hash(const struct plan *p)
 static uint64_t table_bytes(const struct plan *p)
 {
     const struct plan_facts *f = &p->facts;
-    uint64_t n = sizeof *p + p->arena.total + (uint64_t)p->config.n_parts * sizeof(struct part);
+    uint64_t n = sizeof *p + p->arena.total + (uint64_t)p->config.n_parts * sizeof(struct part) +
+                 plan_members_bytes(p);
     for (int i = 0; i < p->config.n_parts; i++)
         n += part_bytes(&p->parts[i]);
     if (p->config.filter)
@@ -267,6 +268,7 @@ void plan_unref(struct plan *p)
 {
     if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL))
         return;
+    members_dispose(p);
     parts_free(p->parts, p->config.n_parts);
     strata_dispose(&p->strata);
     bins_unref(p->config.bins);
@@ -309,12 +311,12 @@ bool plan_has_crops(const struct plan *p)
 uint64_t plan_part_chunks(const struct plan *p, int part, int64_t place, uint64_t *chunks,
                           uint64_t cap)
 {
-    return part_chunks(&p->parts[part], (uint64_t)place, chunks, cap);
+    return part_chunks(&p->look[part], (uint64_t)place, chunks, cap);
 }
 
 uint64_t plan_part_chunks_max(const struct plan *p, int part)
 {
-    return part_chunks_max(&p->parts[part]);
+    return part_chunks_max(&p->look[part]);
 }
 
 uint64_t plan_part_chunk_stride(const struct plan *p, int part)
@@ -325,30 +327,30 @@ uint64_t plan_part_chunk_stride(const struct plan *p, int part)
 
 uint64_t plan_part_piece_count(const struct plan *p, int part, int64_t place, uint64_t chunk)
 {
-    return part_piece_count(&p->parts[part], (uint64_t)place, chunk);
+    return part_piece_count(&p->look[part], (uint64_t)place, chunk);
 }
 
 void plan_part_piece(const struct plan *p, int part, int64_t place, uint64_t chunk, uint64_t i,
                      struct plan_piece *out)
 {
-    part_piece(&p->parts[part], (uint64_t)place, chunk, i, out);
+    part_piece(&p->look[part], (uint64_t)place, chunk, i, out);
 }
 
 uint64_t plan_part_outside_count(const struct plan *p, int part, int64_t place)
 {
-    return part_outside_count(&p->parts[part], (uint64_t)place);
+    return part_outside_count(&p->look[part], (uint64_t)place);
 }
 
 void plan_part_outside(const struct plan *p, int part, int64_t place, uint64_t i,
                        struct plan_piece *out)
 {
-    part_outside(&p->parts[part], (uint64_t)place, i, out);
+    part_outside(&p->look[part], (uint64_t)place, i, out);
 }
 
 bool plan_has_outside(const struct plan *p)
 {
     for (int i = 0; i < p->config.n_parts; i++)
-        if (p->parts[i].pads)
+        if (p->look[i].pads)
             return true;
     return false;
 }

@@ -105,6 +105,15 @@ int64_t plan_cursor_next(struct plan_cursor *c, int64_t *ids, uint8_t *valid);
 int64_t plan_place(const struct plan *p, uint64_t epoch, int64_t id);
 bool plan_has_crops(const struct plan *p);
 
+/* Samples of several rows: how many, of all that the parts tell apart (members.h); 0: places are all there is to know. The
+ * calls below then take rows, those of plan_members_rows, for the parts that have some. */
+uint64_t plan_members(const struct plan *p);
+void plan_members_rows(const struct plan *p, uint64_t epoch, int64_t id, int64_t *rows);
+/* How many of these a part takes, and where they begin; 1 for a part that goes by places. */
+uint64_t plan_part_members(const struct plan *p, int part, uint64_t *first);
+/* Where the rows of a set, one of the parts', begin. */
+uint64_t plan_members_first(const struct plan *p, const struct members *m);
+
 /* Chunks that the sample at a place touches in a part: fills chunks[] (row-major numbers in the
  * array's grid, ascending). Returns how many there are (more than cap: only cap are written); none
  * where all of the box is outside. */

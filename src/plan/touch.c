@@ -9,7 +9,7 @@
 
 #include "base/keyed.h"
 #include "base/mem.h"
-#include "plan/impl.h"
+#include "plan/members_touch.h"
 #include "plan/reach.h"
 #include "plan/samples_box.h"
 #include <math.h>
@@ -307,6 +307,24 @@ static void chunk_count(const struct plan *p, int part, uint64_t chunk, double w
     out->bytes += bytes * reads;
 }
 
+/* Samples of several rows: once for the array, with its first part. */
+static void members_count(const struct plan *p, int part, struct touch *out)
+{
+    int array = p->config.parts[part].array;
+    double chunks = (double)p->parts[part].combos,
+           decoded = (double)p->config.arrays[array].decoded;
+    struct members_touch t;
+    for (int i = 0; i < part; i++)
+        if (p->config.parts[i].array == array)
+            return;
+    members_touch(p, array, &t);
+    out->exact = false;
+    out->distinct += (double)t.distinct * chunks;
+    out->distinct_bytes += (double)t.distinct * chunks * decoded;
+    out->reads += t.reads * chunks;
+    out->bytes += t.reads * chunks * decoded;
+}
+
 /* A candidate out of the i-th of so many even parts: anywhere in it, to fall in with no rhythm. */
 static uint64_t somewhere(const struct candidates *c, uint64_t i, uint64_t parts)
 {
@@ -321,6 +339,10 @@ void touch_count(const struct plan *p, struct touch *out)
     *out = (struct touch){.exact = true};
     for (int part = 0; part < p->config.n_parts; part++) {
         struct candidates c;
+        if (p->config.parts[part].members) {
+            members_count(p, part, out);
+            continue;
+        }
         candidates_find(p, &p->parts[part], &c);
         uint64_t looked = c.n < each ? c.n : each;
         out->exact = out->exact && looked == c.n;

@@ -163,9 +163,12 @@ static bool can_be_masked(const struct driver *d, int code)
 static void mask_rows(struct job *j, uint32_t i)
 {
     const struct engine_chunk *c = &j->chunks[i];
-    for (uint32_t p = 0; p < c->n_pieces; p++)
-        __atomic_store_n(&j->slots[c->pieces[p].slot]->valid[c->pieces[p].row], 0,
+    for (uint32_t p = 0; p < c->n_pieces; p++) {
+        uint64_t first,
+            n = plan_part_members(j->driver->fixed.c.plan, (int)c->pieces[p].part, &first);
+        __atomic_store_n(&j->slots[c->pieces[p].slot]->valid[c->pieces[p].row / n], 0,
                          __ATOMIC_RELAXED);
+    }
     each_batch(j, i, count_masked);
 }
 

@@ -23,6 +23,8 @@
 struct table { /* rows out of memory, by sample id */
     int tensor;
     const char *data;
+    /* Samples of several rows: by row, one after another. Without data: the rows' own numbers (int64). */
+    const struct members *members;
 };
 struct driver_config {
     struct plan *plan; /* a reference is taken of plan, store, layout and workers */

@@ -20,18 +20,35 @@ static void meet(struct chunks *c, uint64_t chunk)
         c->list[c->n++] = chunk;
 }
 
+static void meet_place(struct chunks *c, const struct plan *p, int part, int64_t place)
+{
+    uint64_t met[FIRST_FETCHES], n = plan_part_chunks(p, part, place, met, FIRST_FETCHES);
+    for (uint64_t at = 0; at < n && at < FIRST_FETCHES; at++)
+        meet(c, met[at] << 8 ^ (uint64_t)plan_config(p)->parts[part].array);
+}
+
+static void meet_sample(struct chunks *c, const struct plan *p, uint64_t epoch, int part,
+                        int64_t id)
+{
+    uint64_t first, n = plan_part_members(p, part, &first);
+    if (!plan_config(p)->parts[part].members) {
+        meet_place(c, p, part, plan_place(p, epoch, id));
+        return;
+    }
+    int64_t *rows = mem_array((size_t)plan_members(p), sizeof *rows);
+    if (rows)
+        plan_members_rows(p, epoch, id, rows);
+    for (uint64_t i = 0; rows && i < n; i++)
+        meet_place(c, p, part, rows[first + i]);
+    mem_free(rows);
+}
+
 static void meet_part(struct chunks *c, const struct plan *p, uint64_t epoch, int part,
                       const int64_t *ids, const uint8_t *valid, int64_t n)
 {
-    uint64_t met[FIRST_FETCHES];
-    int array = plan_config(p)->parts[part].array;
-    for (int64_t i = 0; i < n && c->n < FIRST_FETCHES; i++) {
-        uint64_t k = 0;
+    for (int64_t i = 0; i < n && c->n < FIRST_FETCHES; i++)
         if (valid[i])
-            k = plan_part_chunks(p, part, plan_place(p, epoch, ids[i]), met, FIRST_FETCHES);
-        for (uint64_t at = 0; at < k && at < FIRST_FETCHES; at++)
-            meet(c, met[at] << 8 ^ (uint64_t)array);
-    }
+            meet_sample(c, p, epoch, part, ids[i]);
 }
 
 static int64_t first_batch(struct plan *p, uint64_t epoch, uint64_t step, int64_t *ids,

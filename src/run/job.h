@@ -199,7 +199,7 @@ void job_buffers_free(struct job *j);
 /* pad.c: what lies outside the arrays, in a batch that opens. */
 void pad_batch(struct driver *d, struct hr_batch *b);
 /* … and what comes from memory. */
-void table_batch(struct driver *d, struct hr_batch *b);
+void table_batch(struct driver *d, struct hr_batch *b, const int64_t *members);
 
 /* index.c: where a chunk lies, with the cache of shard indexes. WHERE_INDEX: an index has to come
  * first. */

@@ -1,6 +1,7 @@
 /* What of a batch's samples lies outside their arrays gets its constant when the batch opens, before
  * any chunk of it is asked for: nothing else ever writes there. */
 #include "batch/transform.h"
+#include "plan/members.h"
 #include "run/job.h"
 
 #include <string.h>
@@ -61,10 +62,28 @@ void pad_batch(struct driver *d, struct hr_batch *b)
     }
 }
 
-void table_batch(struct driver *d, struct hr_batch *b)
+/* Of samples of several rows one after another. */
+static void table_members(struct driver *d, struct hr_batch *b, const struct table *t,
+                          const int64_t *members)
+{
+    uint64_t bytes = b->layout->tensors[t->tensor].row_bytes, n = t->members->n,
+             all = plan_members(d->fixed.c.plan);
+    const int64_t *rows = members + plan_members_first(d->fixed.c.plan, t->members);
+    char *to = batch_data(b, t->tensor);
+    for (int64_t r = 0; r < b->rows; r++, rows += all)
+        for (uint64_t m = 0; m < n; m++, to += bytes)
+            memcpy(to, t->data ? t->data + (uint64_t)rows[m] * bytes : (const char *)&rows[m],
+                   bytes);
+}
+
+void table_batch(struct driver *d, struct hr_batch *b, const int64_t *members)
 {
     for (int i = 0; i < d->fixed.c.n_tables; i++) {
         const struct table *t = &d->fixed.c.tables[i];
+        if (t->members) {
+            table_members(d, b, t, members);
+            continue;
+        }
         uint64_t bytes = b->layout->tensors[t->tensor].row_bytes;
         char *to = batch_data(b, t->tensor);
         for (int64_t r = 0; r < b->rows; r++)

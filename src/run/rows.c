@@ -330,13 +330,14 @@ int rows_scatter(struct job *j, struct worker *w, uint32_t i, const struct spars
     return 0;
 }
 
-/* Where each row of the batch ends, if all of that is known; in memory that the caller frees. */
-static uint64_t *row_ends(const struct sparse *m, const struct hr_batch *b)
+/* Where each row of a batch ends, `each` of `apart` numbers of its samples, if all of that is known; in memory that the caller frees. */
+static uint64_t *row_ends(const struct sparse *m, const int64_t *rows, uint64_t count,
+                          uint64_t each, uint64_t apart)
 {
     uint64_t at = 0, n;
-    uint64_t *ends = m->table ? mem_array((size_t)b->rows + 1, sizeof *ends) : NULL;
-    for (int64_t r = 0; ends && r < b->rows; r++) {
-        if (!sparse_length(m, (uint64_t)b->ids[r], &n)) {
+    uint64_t *ends = m->table ? mem_array((size_t)(count * each) + 1, sizeof *ends) : NULL;
+    for (uint64_t r = 0; ends && r < count * each; r++) {
+        if (!sparse_length(m, (uint64_t)rows[r / each * apart + r % each], &n)) {
             mem_free(ends);
             return NULL;
         }
@@ -345,14 +346,26 @@ static uint64_t *row_ends(const struct sparse *m, const struct hr_batch *b)
     return ends;
 }
 
-int rows_open(struct driver *d, struct hr_batch *b, struct hr_error *e)
+/* `members`: of samples of several rows, these. */
+static uint64_t *part_ends(const struct driver *d, const struct hr_batch *b, int part,
+                           const int64_t *members)
+{
+    const struct plan_part *p = &d->fixed.config->parts[part];
+    const struct sparse *m = d->fixed.c.arrays[p->array]->sparse;
+    uint64_t first, n = plan_part_members(d->fixed.c.plan, part, &first);
+    return p->members
+               ? row_ends(m, members + first, (uint64_t)b->rows, n, plan_members(d->fixed.c.plan))
+               : row_ends(m, b->ids, (uint64_t)b->rows, 1, 1);
+}
+
+int rows_open(struct driver *d, struct hr_batch *b, const int64_t *members, struct hr_error *e)
 {
     const struct plan_config *g = d->fixed.config;
     for (int p = 0; p < g->n_parts; p++) {
         const struct cells_view *v = d->fixed.c.parts[p].cells;
         if (!v || v->form.kind != CELLS_CSR)
             continue;
-        uint64_t *ends = row_ends(d->fixed.c.arrays[g->parts[p].array]->sparse, b);
+        uint64_t *ends = part_ends(d, b, p, members);
         int rc = ragged_open(b, v->tensor, ends, e);
         mem_free(ends);
         TRY(rc);

@@ -24,8 +24,8 @@ int rows_empty(struct job *j, struct worker *w, uint32_t i, struct hr_error *e);
 /* "rows 640 … 1279 of X" */
 void rows_name(const struct job *j, uint32_t i, char *out, size_t n);
 
-/* A batch that opens: room for the rows that differ in length; when all of it is there, bring them into order. */
-int rows_open(struct driver *d, struct hr_batch *b, struct hr_error *e);
+/* A batch that opens, and of samples of several rows these (plan_members_rows): room for the rows that differ in length; when all of it is there, bring them into order. */
+int rows_open(struct driver *d, struct hr_batch *b, const int64_t *members, struct hr_error *e);
 
 /* A record for items [from, to) of the segment, in memory of the job or to be held; its offsets are set, NULL: no memory. */
 struct sparse_record *rows_record(struct job *j, uint32_t i, const uint64_t *offsets,

@@ -403,6 +403,19 @@ static void place_batch(struct driver *d, struct hr_batch *b)
         places[r] = plan_place(p, (uint64_t)b->epoch, b->ids[r]);
 }
 
+/* The rows of samples that have several; NULL: they have not. */
+static int members_of(struct driver *d, const struct action *a, int64_t **out, struct hr_error *e)
+{
+    const struct plan *p = d->fixed.c.plan;
+    uint64_t n = plan_members(p);
+    *out = n ? mem_array(a->rows * n, sizeof **out) : NULL;
+    if (n && !*out)
+        return error_nomem(e, a->rows * n * sizeof **out, "a batch");
+    for (uint64_t r = 0; n && r < a->rows; r++)
+        plan_members_rows(p, a->epoch, a->ids[r], *out + r * n);
+    return 0;
+}
+
 static int open_batch(struct driver *d, const struct action *a, struct hr_error *e)
 {
     struct hr_batch *b;
@@ -410,11 +423,15 @@ static int open_batch(struct driver *d, const struct action *a, struct hr_error 
     struct finished *f = mem_zalloc(sizeof *f);
     if (!f)
         return error_nomem(e, sizeof *f, "a batch");
-    int rc =
-        batch_new(d->fixed.c.layout, d->fixed.pool, &d->owner, a->rows, a->ids, a->valid, &b, e);
-    if (rc >= 0 && (rc = rows_open(d, b, e)) < 0)
+    int64_t *members;
+    int rc = members_of(d, a, &members, e);
+    if (rc >= 0)
+        rc = batch_new(d->fixed.c.layout, d->fixed.pool, &d->owner, a->rows, a->ids, a->valid, &b,
+                       e);
+    if (rc >= 0 && (rc = rows_open(d, b, members, e)) < 0)
         batch_dispose(b);
     if (rc < 0) {
+        mem_free(members);
         mem_free(f);
         return rc;
     }
@@ -423,7 +440,8 @@ static int open_batch(struct driver *d, const struct action *a, struct hr_error 
     b->step = (int64_t)a->step;
     place_batch(d, b);
     pad_batch(d, b);
-    table_batch(d, b);
+    table_batch(d, b, members);
+    mem_free(members);
     *f = (struct finished){.batch = b, .slot = a->slot, .start = d->turn.start};
     d->turn.nodes[a->slot] = f;
     d->turn.slots->batches[a->slot] = b;

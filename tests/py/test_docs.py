@@ -271,7 +271,10 @@ def test_reports_have_the_documented_members(place: Path) -> None:
     found = {
         "Plan": members(loader.plan(), set()),
         "Archive": members(archive.info, {"attributes"}),
-        "Samples": members(samples.info, set()) | members(boxes.info, set()) | members(cells.info, set()),
+        "Samples": members(samples.info, set())
+        | members(boxes.info, set())
+        | members(cells.info, set())
+        | members(cells.sentences(4, by="cell_type").info, set()),
         "State": members(loader.state_dict(), set()),
         "Measurement": members(json.loads(bench), {"stats"}),
     }
