@@ -139,6 +139,23 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1 and "pip install 'headrace[cells]'" in done.stderr and "anndata" in done.stderr
 
 
+def test_pyarrow_is_for_scdl_alone(atlas: Path, tmp_path: Path) -> None:
+    """What the demo leaves behind is looked at with what the demo installs."""
+    scdl = tmp_path / "scdl"
+    good("cells", "chunk", atlas, scdl)
+    for words, status in (
+        (("inspect", atlas), 0), (("chunk", atlas, tmp_path / "a.zarr"), 0), (("inspect", scdl), 1),
+        (("chunk", scdl, tmp_path / "b.zarr"), 1), (("chunk", atlas, tmp_path / "c"), 1),
+    ):  # fmt: skip
+        program = f"import sys; sys.modules['pyarrow'] = None; from headrace._cli import main; " \
+                  f"sys.exit(main({['cells', *map(str, words)]!r}))"  # fmt: skip
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == status, (words, done.stderr)
+        assert not status or ("pip install 'headrace[cells]'" in done.stderr and done.stderr.count("\n") == 1), (
+            done.stderr
+        )
+
+
 def test_usage() -> None:
     for command in ((), ("chunk",), ("inspect",), ("bench",)):
         done = run("cells", *command, "--help")

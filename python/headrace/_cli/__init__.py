@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 USAGE = "headrace: this is where the headrace program goes on in Python: headrace demo, headrace cells, headrace verify"
-CELLS = ("numpy", "rich", "anndata", "h5py", "pyarrow", "zarr")
+CELLS = ("numpy", "rich", "anndata", "h5py", "zarr")  # pyarrow: for features of SCDL alone
 NEEDED = {
     "demo": ("demo", ("numpy", "zarr", "h5py", "rich", "iris_sample_data")),
     "cells": ("cells", CELLS),

@@ -28,6 +28,10 @@ def guarded(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("headrace: interrupted", file=sys.stderr)
         return 1
+    except ImportError as error:  # what only some sources need
+        module = (error.name or str(error)).partition(".")[0]
+        print(f"headrace: this needs {module}: pip install 'headrace[cells]'", file=sys.stderr)
+        return 1
     except (Refused, ValueError, KeyError, OSError, RuntimeError, hr.Error) as error:
         text = error.args[0] if isinstance(error, (hr.Error, Refused)) and error.args else error
         if isinstance(error, KeyError) and not isinstance(error, hr.Error):
