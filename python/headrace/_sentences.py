@@ -185,6 +185,11 @@ class Sentences(Cells):
         return one
 
     @property
+    def shape(self) -> tuple[int, int, int]:  # type: ignore[override]
+        """Sentences × cells of one × genes."""
+        return len(self), self._of.n, len(self.genes)
+
+    @property
     def cells(self) -> Cells:
         """What they are made of: ``sentences.cells.obs["n_genes"][batch["cells"].numpy()]``."""
         return self._of.cells

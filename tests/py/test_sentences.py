@@ -237,6 +237,31 @@ def test_several_data_sets_are_one(archives: Any, tmp_path: Any) -> None:
         assert (controls // N == batch["dataset"].numpy()[:, None]).all()
 
 
+def test_a_lost_cell_masks_its_sentence(tmp_path: Any) -> None:
+    made = MADE["mixed"].copy()
+    path = write(made, tmp_path / "a.zarr", chunks=(40, 40))
+    import zarr
+
+    root = zarr.open_group(path)
+    data = root["X/data"][:]
+    del root["X/data"]
+    root.create_array("X/data", data=data, chunks=(200,))
+    zarr.consolidate_metadata(root.store)
+    (tmp_path / "a.zarr" / "X" / "data" / "c" / "1").write_bytes(b"junk")
+    indptr = made.X.tocsr().indptr
+    touched = np.flatnonzero((indptr[1:] > 200) & (indptr[:-1] < 400))
+    sets = hr.open(path).cells("dense", row_chunk=8).sentences(8, by=BY)
+    lost = whole = 0
+    for batch in sets.batches(4, on_error="mask"):
+        hit = np.isin(batch["cells"].numpy(), touched).any(1)
+        valid = batch.valid.numpy().astype(bool)
+        assert not (valid & hit).any()
+        lost, whole = lost + (~valid).sum(), whole + valid.sum()
+    assert 0 < lost and 0 < whole
+    with pytest.raises(hr.DataError, match="rows .* of X"):
+        list(sets.batches(4))
+
+
 def test_frameworks_get_the_dimension(archives: Any) -> None:
     made = sentences(archives, "runs", controls=CONTROLS)
     (batch, *_) = made.batches(4)
@@ -247,7 +272,7 @@ def test_frameworks_get_the_dimension(archives: Any) -> None:
     assert batch["control.X"].torch().shape == torch.Size([4, 8, GENES])
     with pytest.raises(hr.UnsupportedError, match="moments of sentences are those of their cells"):
         made.moments()
-    assert "(cell: 8, gene: 30)" in repr(made)
+    assert "(cell: 8, gene: 30)" in repr(made) and made.shape == (len(made), 8, GENES)
 
 
 def test_what_is_wrong_is_said(archives: Any) -> None:
