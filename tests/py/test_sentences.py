@@ -257,8 +257,8 @@ def test_a_lost_cell_masks_its_sentence(tmp_path: Any) -> None:
         valid = batch.valid.numpy().astype(bool)
         assert not (valid & hit).any()
         lost, whole = lost + (~valid).sum(), whole + valid.sum()
-    assert 0 < lost and 0 < whole
-    with pytest.raises(hr.DataError, match="rows .* of X"):
+    assert lost > 0 and whole > 0
+    with pytest.raises(hr.DataError, match=r"rows .* of X"):
         list(sets.batches(4))
 
 
