@@ -380,9 +380,10 @@ HR_API int hr_view_order(struct hr_samples *s, const char *view, const char *con
  * by step. The matrix is one part, or several, one behind the other: the chunk directories of SCDL, the data sets of a union
  * (hr_archive_combine). Rows are read in runs of neighbours; see docs/cells.md. */
 struct hr_matrix {
-    const char *indptr, *indices, *data; /* paths of three arrays of one dimension */
-    int64_t columns;                     /* ids in `indices` are below */
-    int64_t set;                         /* which of the data sets it belongs to, from 0 */
+    /* Paths of three arrays of one dimension; of dense rows `data` alone, of two, whose zeros are as if not stored */
+    const char *indptr, *indices, *data;
+    int64_t columns; /* ids in `indices` are below */
+    int64_t set;     /* which of the data sets it belongs to, from 0 */
 };
 /* How the columns of a data set map to those of the view: n numbers, -1: left out. NULL: as they are. */
 struct hr_columns {

@@ -19,7 +19,7 @@ static struct hr_matrix *parts_of(PyObject *list, Py_ssize_t *n)
         return (struct hr_matrix *)(PyErr_Occurred() ? NULL : PyErr_NoMemory());
     for (Py_ssize_t i = 0; i < *n; i++) {
         long long columns, set;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "sssLL:part", &parts[i].indptr,
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "zzsLL:part", &parts[i].indptr,
                               &parts[i].indices, &parts[i].data, &columns, &set)) {
             free(parts);
             return NULL;

@@ -17,10 +17,14 @@ _ANNDATA = "anndata"
 _COLLECTION = "annbatch-preshuffled"
 
 
-class Matrix:
-    """Cells × genes. `kind`: "csr", with paths of indptr, indices and data; or "dense", with that of the array."""
+Paths = tuple["str | None", "str | None", str]
 
-    def __init__(self, path: str, kind: str, paths: list[tuple[str, str, str]], shape: tuple[int, int], dtype: Any):
+
+class Matrix:
+    """Cells × genes. `kind`: "csr", with paths of indptr, indices and data; or "dense", with None, None and that of the
+    array."""
+
+    def __init__(self, path: str, kind: str, paths: list[Paths], shape: tuple[int, int], dtype: Any):
         self.path, self.kind, self.parts, self.shape, self.dtype = path, kind, paths, shape, dtype
 
 
@@ -184,7 +188,7 @@ def matrix_at(tree: Tree, path: str, label: str, others: list[str]) -> Matrix:
         raise FormatError(f"{path} is neither a sparse matrix nor an array{hint}")
     if len(array.shape) != 2:
         raise FormatError(f"{path} has {len(array.shape)} dimensions; a matrix of cells and genes has 2")
-    return Matrix(path, "dense", [], (array.shape[0], array.shape[1]), array.dtype)
+    return Matrix(path, "dense", [(None, None, array.path)], (array.shape[0], array.shape[1]), array.dtype)
 
 
 def _sparse(tree: Tree, path: str) -> Matrix:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from headrace._atlas import DataSet, Matrix
+from headrace._atlas import DataSet, Matrix, Paths
 from headrace._frame import Frame, FrameColumn, code_type
 from headrace._tree import Tree
 
@@ -40,11 +40,11 @@ class ScdlDataSet(DataSet):
             found = ParquetFrame(files, "var_features", attributes, None, "var")
             self.var = found
             self.columns = genes if genes is not None and not found.files else self._width(found)
-        parts = [(f"{p}/indptr", f"{p}/indices", f"{p}/data") for p in self._places(attributes)]
+        parts: list[Paths] = [(f"{p}/indptr", f"{p}/indices", f"{p}/data") for p in self._places(attributes)]
         array = tree.array(parts[0][2])
         if array is None:
             raise NotFoundError(f"{label} has no array {parts[0][2]}")
-        self.matrix = Matrix(parts[0][0].partition("/")[0], "csr", parts, (self.n, self.columns), array.dtype)
+        self.matrix = Matrix(parts[0][2].partition("/")[0], "csr", parts, (self.n, self.columns), array.dtype)
 
     @staticmethod
     def _places(attributes: dict[str, Any]) -> list[str]:  # type: ignore[override]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._arguments import flag, integer, near, refuse
+from headrace._arguments import integer, near, refuse
 from headrace._cells import CellsView, Table
 from headrace._forms import DTYPES, Form, dtype_number, flags, form_of
 from headrace._select import View, view
@@ -23,15 +23,18 @@ def matrix_view(
 ) -> tuple[CellsView | View, str]:
     """The view, and the name of the axis that it runs along."""
     form = form_of(o["X"])
-    if {one.matrix.kind for one in sets} == {"csr"}:
-        return _sparse_view(sets, paths, genes, form, o), _AXIS
-    dense = next(one for one in sets if one.matrix.kind == "dense")
-    if len(sets) > 1:
-        refuse("cells", dense.label, f"its matrix {dense.matrix.path} is a dense array: unions are made of sparse ones")
-    return _dense_view(archive, dense, genes, form, o)
+    if len(sets) == 1 and sets[0].matrix.kind == "dense" and form.kind == "dense" and _as_it_is(genes, o):
+        return _array_view(archive, sets[0], genes, o)
+    return _rows_view(sets, paths, genes, form, o), _AXIS
 
 
-def _sparse_view(sets: list[DataSet], paths: list[str], genes: Genes, form: Form, o: dict[str, Any]) -> CellsView:
+def _as_it_is(genes: Genes, o: dict[str, Any]) -> bool:
+    """Nothing is asked of a dense array's rows that an ordinary view has not."""
+    changed = o["normalize"] is not None or o["log1p"] or o["row_chunk"] is not None
+    return not changed and (genes.maps[0] is None or int((genes.maps[0] >= 0).sum()) == len(genes.names))
+
+
+def _rows_view(sets: list[DataSet], paths: list[str], genes: Genes, form: Form, o: dict[str, Any]) -> CellsView:
     options = {**form.resolve(genes.names), **flags(o["normalize"], o["normalize_over"], o["log1p"])}
     options["dtype"] = dtype_number("dtype", o["dtype"])
     changes = options.get("total") or options["log1p"] or options.get("factors") is not None
@@ -47,8 +50,10 @@ def _sparse_view(sets: list[DataSet], paths: list[str], genes: Genes, form: Form
     return CellsView(parts, genes.maps, options)
 
 
-def _placed(path: str, root: str, at: str) -> str:
+def _placed(path: str | None, root: str, at: str) -> str | None:
     """A path of a data set's own archive, in the one that all are in."""
+    if path is None:
+        return None
     below = path[len(root) :].lstrip("/")
     return f"{at}/{below}" if at else below
 
@@ -63,19 +68,14 @@ def _widest(sets: list[DataSet]) -> str:
     return str(np.result_type(*map(np.dtype, names)).name)
 
 
-def _dense_view(archive: Archive, one: DataSet, genes: Genes, form: Form, o: dict[str, Any]) -> tuple[View, str]:
+def _array_view(archive: Archive, one: DataSet, genes: Genes, o: dict[str, Any]) -> tuple[View, str]:
     """An ordinary view: rows of an array."""
     path = one.matrix.path
-    if form.kind != "dense":
-        refuse("X", form, f'{path} is a dense array, whose rows are taken as they are: X="dense"; to have it sparse, '
-               "store it so once: a.X = scipy.sparse.csr_matrix(a.X)")  # fmt: skip
-    if o["normalize"] is not None:
-        refuse("normalize", o["normalize"], f"{path} is a dense array, whose rows are taken without their totals")
     dims = archive[path].dims
     isel: dict[str, Any] = {}
     if genes.maps[0] is not None:
         isel[dims[1] or "dim_1"] = _columns(genes)
-    made = view(path, isel=isel, dtype=o["dtype"], log1p=flag("log1p", o["log1p"]))
+    made = view(path, isel=isel, dtype=o["dtype"])
     return made, dims[0] or "dim_0"
 
 
@@ -85,10 +85,6 @@ def _columns(genes: Genes) -> Any:
 
     to = genes.maps[0]
     kept = np.flatnonzero(to >= 0)
-    if len(kept) != len(genes.names):
-        there = set(to[kept].tolist())
-        absent = next(g for i, g in enumerate(genes.names) if i not in there)
-        refuse("genes", absent, "a dense array has no columns for genes that are not in it")
     return kept[np.argsort(to[kept])]
 
 
@@ -155,8 +151,6 @@ def neighbors_view(sets: list[DataSet], name: str, number: object) -> CellsView:
             f"neighbors: {one.label} has no {name!r}{near(name, known)}; in obsp it has {', '.join(known) or 'none'}"
         )
     matrix = matrix_at(one.tree, path, one.label, [])
-    if matrix.kind != "csr":
-        refuse("neighbors", name, f"{path} is a dense array; a sparse matrix is expected")
     size = integer(f"neighbors: {name}", number, 1)
     options = {"form": 2, "pick": 3, "columns": one.n, "length": size, "pad": -1, "items": "cells", "values": "weights"}
     return CellsView([(*matrix.parts[0], one.n, 0)], [None], options)

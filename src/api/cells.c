@@ -30,8 +30,11 @@ void cells_spec_free(struct cells_spec *c)
 
 static int check_part(const struct hr_matrix *m, int n, struct hr_error *e)
 {
-    if (!m->indptr || !m->indices || !m->data)
-        return error_set(e, HR_EINVAL, "a sparse matrix has three arrays: indptr, indices, data");
+    if (!m->data || !m->indptr != !m->indices)
+        return error_set(
+            e, HR_EINVAL,
+            "a sparse matrix has three arrays: indptr, indices, data; a dense one data "
+            "alone");
     if (m->columns < 1 || m->columns > MOST_COLUMNS)
         return error_set(e, HR_EINVAL, "%s: %lld columns; from 1 to 2^31 - 1 are possible", m->data,
                          (long long)m->columns);
@@ -42,9 +45,21 @@ static int check_part(const struct hr_matrix *m, int n, struct hr_error *e)
     return 0;
 }
 
+static int dense_find(struct core *c, const struct hr_matrix *m, struct sparse_segment *s,
+                      struct hr_error *e)
+{
+    TRY(archive_array(c->archive, m->data, &s->data, e));
+    s->indptr = s->indices = NULL;
+    s->rows = s->data->ndim > 0 ? s->data->shape[0] : 0;
+    s->items = SPARSE_UNKNOWN;
+    return 0;
+}
+
 static int part_find(struct core *c, const struct hr_matrix *m, struct sparse_segment *s,
                      struct hr_error *e)
 {
+    if (!m->indptr)
+        return dense_find(c, m, s, e);
     TRY(archive_array(c->archive, m->indptr, &s->indptr, e));
     TRY(archive_array(c->archive, m->indices, &s->indices, e));
     TRY(archive_array(c->archive, m->data, &s->data, e));
@@ -132,12 +147,13 @@ static int offsets_read_all(struct core *c, struct sparse *m, struct hr_error *e
 {
     uint64_t most = 0;
     for (int i = 0; i < m->n_segments; i++)
-        most = m->segments[i].rows > most ? m->segments[i].rows : most;
+        if (!sparse_is_dense(&m->segments[i]) && m->segments[i].rows > most)
+            most = m->segments[i].rows;
     void *stored = mem_alloc((most + 1) * 8);
     uint64_t *offsets = mem_alloc((most + 1) * sizeof *offsets);
     int rc = stored && offsets ? 0 : error_nomem(e, most * 16, "where rows begin");
     for (int i = 0; i < m->n_segments && !rc; i++)
-        rc = offsets_read(c, m, i, stored, offsets, e);
+        rc = sparse_is_dense(&m->segments[i]) ? 0 : offsets_read(c, m, i, stored, offsets, e);
     mem_free(stored);
     mem_free(offsets);
     sparse_settle(m);
@@ -154,7 +170,13 @@ static int offsets_know(struct core *c, struct cells_spec *spec, int64_t most, s
     m->table = sparse_table_new(m);
     if (!m->table)
         return error_nomem(e, spec->table_bytes, "where rows begin");
-    if (m->rows > limit / 8 || m->n_segments > READ_ARRAYS)
+    uint64_t rows = 0;
+    int arrays = 0;
+    for (int i = 0; i < m->n_segments; i++) {
+        rows += sparse_is_dense(&m->segments[i]) ? 0 : m->segments[i].rows;
+        arrays += !sparse_is_dense(&m->segments[i]);
+    }
+    if (!arrays || rows > limit / 8 || arrays > READ_ARRAYS)
         return 0;
     sparse_allow(m, UINT64_MAX);
     return offsets_read_all(c, m, e);
@@ -232,7 +254,8 @@ static int genes_make(struct cells_spec *spec, const struct hr_columns *sets, in
             const struct sparse_segment *s = &m->segments[i];
             if (s->set != set)
                 continue;
-            TRY(cells_form_accepts(&spec->form, s->data->type.kind, s->indices->type.kind, e));
+            TRY(cells_form_accepts(&spec->form, s->data->type.kind,
+                                   sparse_is_dense(s) ? HR_NONE : s->indices->type.kind, e));
             columns = s->columns > columns ? s->columns : columns;
         }
         const int32_t *to = sets ? sets[set].to : NULL;

@@ -86,8 +86,10 @@ static uint64_t index_bytes_least(const struct array *x)
         return shard_cache_least(x);
     for (int i = 0; i < x->sparse->n_segments; i++) {
         const struct sparse_segment *s = &x->sparse->segments[i];
-        bytes = most(bytes, shard_cache_least(s->indptr));
-        bytes = most(bytes, shard_cache_least(s->indices));
+        if (!sparse_is_dense(s)) {
+            bytes = most(bytes, shard_cache_least(s->indptr));
+            bytes = most(bytes, shard_cache_least(s->indices));
+        }
         bytes = most(bytes, shard_cache_least(s->data));
     }
     return bytes;

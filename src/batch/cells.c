@@ -14,9 +14,14 @@ static int prepare(const struct cells_form *f, const struct cells_genes *g,
     TRY(cells_select(f, g, r, s, room, genes_only, to, p, e));
     if (f->total != 0 && f->total_selected)
         cells_sum(f, p->value, p->values, p->n, room, p);
-    else if (f->total != 0)
+    else if (f->total != 0 && r->columns) /* of a dense row cells_select has it */
         cells_sum(f, r->value, r->values, r->n, room, p);
     return 0;
+}
+
+uint64_t cells_stored(const struct cells_form *f, const struct cells_row *r)
+{
+    return r->columns ? r->n : f->made->own->others_count[r->value](r->values, r->n);
 }
 
 /* ---- CSR ------------------------------------------------------------------------------------- */
@@ -81,6 +86,14 @@ static void clear(void *row, const int32_t *columns, uint64_t n, size_t item)
     }
 }
 
+/* A dense row, wanted as it is. */
+static bool is_output(const struct cells_form *f, const struct cells_genes *g,
+                      const struct cells_row *r)
+{
+    return !r->columns && !g->to && f->made->plain && r->value == f->value &&
+           r->n == f->n_columns && r->n == g->n;
+}
+
 int cells_dense(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
                 struct cells_scratch *s, void *to, bool stream, struct hr_error *e)
 {
@@ -88,6 +101,13 @@ int cells_dense(const struct cells_form *f, const struct cells_genes *g, const s
     struct cells_part p;
     size_t item = dtype_kind_size(f->value);
     const void *values;
+    if (is_output(f, g, r)) {
+        if (stream)
+            codec_copy_stream(to, r->values, r->n * item);
+        else
+            memcpy(to, r->values, r->n * item);
+        return 0;
+    }
     if (stream)
         TRY(cells_reserve_row(s, f->n_columns * item, e));
     TRY(prepare(f, g, r, s, &room, NULL, &p, e));

@@ -122,6 +122,8 @@ void cells_scratch_dispose(struct cells_scratch *s);
  * columns) or has a value that does not exist in the tensor's type; HR_ENOMEM. What was written by then
  * is of no use. The caller knows which row it was (error_context). */
 
+/* How many values are stored: all there are, or of a dense row those that are not 0. The output has no more. */
+uint64_t cells_stored(const struct cells_form *f, const struct cells_row *r);
 /* CSR: how many values the row has in the output. */
 int cells_count(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
                 struct cells_scratch *s, uint64_t *count, struct hr_error *e);

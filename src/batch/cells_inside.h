@@ -34,6 +34,7 @@ struct cells_kernels {                                               /* indexed 
     void (*tokens[KERNEL_TYPES])(void *to, const int32_t *columns, const uint32_t *places,
                                  uint64_t n, const int64_t *tokens);
     void (*fill[KERNEL_TYPES])(void *to, uint64_t n, int64_t token);
+    uint64_t (*others_count[KERNEL_TYPES])(const void *values, uint64_t n); /* how many */
     double (*sum)(const double *values, uint64_t n);
     void (*scale)(double *values, uint64_t n, double factor);
     void (*weigh)(double *values, const int32_t *columns, uint64_t n, const double *weights);

@@ -72,6 +72,14 @@ COLUMN_KERNELS(u64, u64)
             count += !TEST(from[i]);                                                               \
         }                                                                                          \
         return count;                                                                              \
+    }                                                                                              \
+    static uint64_t KERNEL(others_count_##T)(const void *from_, uint64_t n)                        \
+    {                                                                                              \
+        const t_##T *restrict from = from_;                                                        \
+        uint64_t count = 0;                                                                        \
+        for (uint64_t i = 0; i < n; i++)                                                           \
+            count += !TEST(from[i]);                                                               \
+        return count;                                                                              \
     }
 VALUE_KERNELS(u8, u8, IS_ZERO)
 VALUE_KERNELS(u16, u16, IS_ZERO)
@@ -301,6 +309,7 @@ static const struct cells_kernels KERNEL(cells_table) = {
     .columns = GENE_ROW(columns),
     .tokens = GENE_ROW(tokens),
     .fill = GENE_ROW(fill),
+    .others_count = VALUE_ROW(others_count),
     .sum = KERNEL(sum),
     .scale = KERNEL(scale),
     .weigh = KERNEL(weigh),

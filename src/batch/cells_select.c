@@ -304,6 +304,8 @@ static int from_dense(const struct cells_form *f, const struct cells_genes *g,
     if (kept < r->n)
         keep(p, room, room->places, kept);
     memcpy(room->columns, room->places, kept * sizeof *room->columns);
+    if (f->total != 0 && !f->total_selected) /* of the values alone, as if no zeros were stored */
+        cells_sum(f, p->value, p->values, p->n, room, p);
     return 0;
 }
 

@@ -54,6 +54,8 @@ static int check_array(const struct array *x, const char *what, bool integers, s
 
 static int check_segment(const struct sparse_segment *s, struct hr_error *e)
 {
+    if (sparse_is_dense(s))
+        return sparse_dense_check(s, e);
     TRY(check_array(s->indptr, "indptr", true, e));
     TRY(check_array(s->indices, "indices", true, e));
     TRY(check_array(s->data, "data", false, e));
@@ -84,6 +86,8 @@ static uint64_t rows_of_chunk(const struct sparse *m)
     uint64_t item = dtype_kind_size(m->value) + dtype_kind_size(m->column), cell = 1;
     double mean = m->mean < 1 ? 1 : m->mean;
     for (int i = 0; i < m->n_segments; i++) {
+        if (sparse_is_dense(&m->segments[i]))
+            continue;
         cell = most(cell, cell_of(m->segments[i].data));
         cell = most(cell, cell_of(m->segments[i].indices));
     }
@@ -97,8 +101,15 @@ static uint64_t rows_of_chunk(const struct sparse *m)
  * held cheaply. Known from the shapes alone, since the order must not depend on what has been read. */
 static uint64_t runs_open(const struct sparse *m)
 {
-    double item = (double)(dtype_kind_size(m->value) + dtype_kind_size(m->column)),
-           bytes = m->mean * item * (double)m->row_chunk + 1, runs = (double)OPEN_BYTES / bytes;
+    double bytes = 1;
+    for (int i = 0; i < m->n_segments; i++) {
+        const struct sparse_segment *s = &m->segments[i];
+        double item = (double)(dtype_kind_size(m->value) + dtype_kind_size(m->column)),
+               row = sparse_is_dense(s) ? (double)s->columns * (double)s->data->type.item_size
+                                        : m->mean * item;
+        bytes = row * (double)s->row_chunk > bytes ? row * (double)s->row_chunk : bytes;
+    }
+    double runs = (double)OPEN_BYTES / bytes;
     return runs >= MOST_OPEN ? MOST_OPEN : runs <= LEAST_OPEN ? LEAST_OPEN : (uint64_t)runs / 8 * 8;
 }
 
@@ -110,13 +121,17 @@ static enum hr_dtype wider(enum hr_dtype a, enum hr_dtype b)
 static int settle(struct sparse *m, struct hr_error *e)
 {
     double items = 0, rows = 0;
+    m->known = true; /* so far: of dense rows there is nothing to know */
     for (int i = 0; i < m->n_segments; i++) {
         const struct sparse_segment *s = &m->segments[i];
         TRY(check_segment(s, e));
         m->value = i ? wider(m->value, s->data->type.kind) : s->data->type.kind;
-        m->column = i ? wider(m->column, s->indices->type.kind) : s->indices->type.kind;
         m->rows += s->rows;
         m->n_sets = s->set >= m->n_sets ? s->set + 1 : m->n_sets;
+        if (sparse_is_dense(s))
+            continue;
+        m->column = m->column ? wider(m->column, s->indices->type.kind) : s->indices->type.kind;
+        m->known = false;
         if (s->items == SPARSE_UNKNOWN)
             continue;
         items += (double)s->items;
@@ -127,27 +142,50 @@ static int settle(struct sparse *m, struct hr_error *e)
     return 0;
 }
 
-static uint64_t longest(const struct sparse *m)
+/* How many rows each segment's row chunks have; how many chunks that makes, and the most items of a sparse one. */
+static uint64_t set_row_chunks(struct sparse *m, struct sparse_segment *segments, uint64_t asked)
 {
-    uint64_t rows = 0;
-    for (int i = 0; i < m->n_segments; i++)
-        rows = most(rows, m->segments[i].rows);
-    return rows;
+    uint64_t usual = asked ? asked : rows_of_chunk(m), longest = 0, chunks = 0;
+    for (int i = 0; i < m->n_segments; i++) {
+        struct sparse_segment *s = &segments[i];
+        bool dense = sparse_is_dense(s);
+        s->row_chunk = most(least(dense ? sparse_dense_rows(s, asked) : usual, s->rows), 1);
+        chunks += (s->rows + s->row_chunk - 1) / s->row_chunk;
+        m->row_chunk = most(m->row_chunk, s->row_chunk);
+        longest = dense ? longest : most(longest, s->row_chunk);
+    }
+    double items = m->mean * 1.5 * (double)longest + 1024;
+    m->most = !longest ? 0 : items < (double)MOST_ITEMS ? (uint64_t)items : MOST_ITEMS;
+    return chunks;
 }
 
-int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *segments, int n,
+/* Items of a row of the whole matrix, dense rows counted by what of them is not 0. */
+static double mean_of_all(const struct sparse *m)
+{
+    double items = 0;
+    for (int i = 0; i < m->n_segments; i++) {
+        const struct sparse_segment *s = &m->segments[i];
+        items += sparse_is_dense(s)           ? sparse_dense_items(s)
+                 : s->items == SPARSE_UNKNOWN ? m->mean * (double)s->rows
+                                              : (double)s->items;
+    }
+    return items / (double)m->rows;
+}
+
+int sparse_init(struct sparse *m, struct arena *a, struct sparse_segment *segments, int n,
                 uint64_t rows, struct hr_error *e)
 {
-    uint64_t chunks = 0, at = 0, k = 0;
+    uint64_t at = 0, k = 0;
+    bool some_dense = false;
     m->segments = segments;
     m->n_segments = n;
+    m->column = HR_NONE;
+    m->row_chunk = 0;
     TRY(settle(m, e));
     if (!m->rows)
         return error_set(e, HR_EINVAL, "the matrix has no rows");
-    m->row_chunk = least(rows ? rows : rows_of_chunk(m), longest(m));
+    uint64_t chunks = set_row_chunks(m, segments, rows);
     m->open = runs_open(m);
-    for (int i = 0; i < n; i++)
-        chunks += (segments[i].rows + m->row_chunk - 1) / m->row_chunk;
     if (chunks > MOST_CHUNKS)
         return error_set(e, HR_EUNSUPPORTED,
                          "more than 2^31 runs of rows: ask for more rows in each");
@@ -158,7 +196,8 @@ int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *
         return error_nomem(e, chunks * 12, "the runs of rows of a sparse matrix");
     for (int i = 0; i < n; i++) {
         chunk_at[i] = k;
-        for (uint64_t r = 0; r < segments[i].rows; r += m->row_chunk) {
+        some_dense |= sparse_is_dense(&segments[i]);
+        for (uint64_t r = 0; r < segments[i].rows; r += segments[i].row_chunk) {
             edges[k] = at + r;
             of[k++] = (uint32_t)i;
         }
@@ -169,74 +208,8 @@ int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *
     m->edges = edges;
     m->of = of;
     m->n_chunks = chunks;
-    double items = m->mean * 1.5 * (double)m->row_chunk + 1024;
-    m->most = items < (double)MOST_ITEMS ? (uint64_t)items : MOST_ITEMS;
-    return 0;
-}
-
-/* ---- indptr ---------------------------------------------------------------------------------- */
-
-static int bad_offset(const struct array *x, uint64_t row, uint64_t from, uint64_t to,
-                      uint64_t items, struct hr_error *e)
-{
-    char end[64] = "";
-    if (items != SPARSE_UNKNOWN && to > items)
-        snprintf(end, sizeof end, ", and there are %" PRIu64 " items", items);
-    return error_set(e, HR_EDATA,
-                     "array %s: row %" PRIu64 " goes from %" PRIu64 " to %" PRIu64
-                     "%s; it is damaged",
-                     x->path, row, from, to, end);
-}
-
-#define WIDEN(type)                                                                                \
-    do {                                                                                           \
-        const type *from = stored;                                                                 \
-        for (uint64_t i = 0; i < n; i++)                                                           \
-            out[i] = (uint64_t)from[i];                                                            \
-    } while (0)
-
-static void widen(enum hr_dtype t, const void *stored, uint64_t n, uint64_t *out)
-{
-    switch (t) {
-    case HR_I8:
-        WIDEN(int8_t);
-        break;
-    case HR_U8:
-        WIDEN(uint8_t);
-        break;
-    case HR_I16:
-        WIDEN(int16_t);
-        break;
-    case HR_U16:
-        WIDEN(uint16_t);
-        break;
-    case HR_I32:
-        WIDEN(int32_t);
-        break;
-    case HR_U32:
-        WIDEN(uint32_t);
-        break;
-    default: /* negative ones become huge, and are met by the checks */
-        memcpy(out, stored, n * 8);
-        break;
-    }
-}
-
-uint64_t sparse_items(const struct sparse_segment *s)
-{
-    return s->items != SPARSE_UNKNOWN ? s->items : least(s->data->shape[0], s->indices->shape[0]);
-}
-
-int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, uint64_t first,
-                   uint64_t items, uint64_t *out, struct hr_error *e)
-{
-    widen(indptr->type.kind, stored, n, out);
-    if (n && !first && out[0])
-        return error_set(e, HR_EDATA, "array %s begins with %" PRIu64 ", not 0; it is damaged",
-                         indptr->path, out[0]);
-    for (uint64_t i = 1; i < n; i++)
-        if (out[i] < out[i - 1] || out[i] > items || out[i] >> 62)
-            return bad_offset(indptr, first + i - 1, out[i - 1], out[i], items, e);
+    if (some_dense)
+        m->mean = mean_of_all(m);
     return 0;
 }
 
@@ -256,11 +229,15 @@ void sparse_rows(const struct sparse *m, uint64_t chunk, struct sparse_rows *out
 
 uint64_t sparse_pieces(const struct array *x, uint64_t from, uint64_t to)
 {
+    if (x->ndim == 2)
+        return sparse_dense_pieces(x, from, to);
     return from >= to ? 0 : (to - 1) / x->chunk[0] - from / x->chunk[0] + 1;
 }
 
 struct sparse_piece sparse_piece(const struct array *x, uint64_t from, uint64_t to, uint64_t i)
 {
+    if (x->ndim == 2)
+        return sparse_dense_piece(x, from, to, i);
     struct sparse_piece p = {.array = x, .chunk = from / x->chunk[0] + i};
     uint64_t begin = p.chunk * x->chunk[0], low = most(begin, from),
              high = least(begin + x->chunk[0], to);
@@ -276,6 +253,8 @@ uint64_t sparse_bound(const struct array *x, uint64_t from, uint64_t to)
     uint64_t n = sparse_pieces(x, from, to);
     if (!n)
         return 0;
+    if (x->ndim == 2)
+        return sparse_dense_bound(x, from, to);
     return codec_chain_is_raw(x->chain) ? (to - from) * x->type.item_size
                                         : n * codec_chain_bound(x->chain);
 }
@@ -290,11 +269,16 @@ void sparse_reads(const struct sparse *m, uint64_t *reads, uint64_t *chunks)
     *reads = *chunks = 0;
     for (int i = 0; i < m->n_segments; i++) {
         const struct sparse_segment *s = &m->segments[i];
+        if (sparse_is_dense(s)) { /* each once */
+            *chunks += chunk_reads(s->data, 0, s->rows * s->columns);
+            *reads += chunk_reads(s->data, 0, s->rows * s->columns);
+            continue;
+        }
         double mean = s->items == SPARSE_UNKNOWN ? m->mean : (double)s->items / (double)s->rows;
         uint64_t items = (uint64_t)(mean * (double)s->rows);
         *chunks += chunk_reads(s->data, 0, items) + chunk_reads(s->indices, 0, items);
-        for (uint64_t r = 0; r < s->rows; r += m->row_chunk) {
-            uint64_t end = least(r + m->row_chunk, s->rows);
+        for (uint64_t r = 0; r < s->rows; r += s->row_chunk) {
+            uint64_t end = least(r + s->row_chunk, s->rows);
             uint64_t from = (uint64_t)(mean * (double)r), to = (uint64_t)(mean * (double)end);
             *reads += chunk_reads(s->data, from, to) + chunk_reads(s->indices, from, to);
         }
@@ -331,21 +315,33 @@ static uint64_t bound_anywhere(const struct array *x, uint64_t items)
 
 bool sparse_costs(const struct sparse *m, struct array_costs *out)
 {
-    uint64_t values, columns, scratch = 0, stored = 0;
+    uint64_t values, columns, scratch = 0, stored = 0, rows = 0, decoded = 0;
     if (m->most >= MOST_ITEMS)
         return false;
     for (int i = 0; i < m->n_segments; i++) {
         const struct sparse_segment *s = &m->segments[i];
+        if (sparse_is_dense(s)) {
+            uint64_t items = s->row_chunk * s->columns;
+            scratch = most(scratch, scratch_of(s->data));
+            stored = most(stored, sparse_bound(s->data, 0, items));
+            decoded =
+                most(decoded, sparse_record_bytes(s->row_chunk, items, s->data->type.item_size, 0,
+                                                  &values, &columns));
+            continue;
+        }
+        rows = most(rows, s->row_chunk);
         uint64_t bound = bound_anywhere(s->data, m->most) + bound_anywhere(s->indices, m->most);
         scratch = most(scratch, most(scratch_of(s->data), scratch_of(s->indices)));
         stored = most(stored, bound);
         if (m->known)
             continue;
         scratch = most(scratch, scratch_of(s->indptr)); /* it is read before them */
-        stored = most(stored, bound_anywhere(s->indptr, m->row_chunk + 2));
+        stored = most(stored, bound_anywhere(s->indptr, s->row_chunk + 2));
     }
-    out->decoded = sparse_record_bytes(m->row_chunk, m->most, dtype_kind_size(m->value),
-                                       dtype_kind_size(m->column), &values, &columns);
+    if (rows)
+        decoded = most(decoded, sparse_record_bytes(rows, m->most, dtype_kind_size(m->value),
+                                                    dtype_kind_size(m->column), &values, &columns));
+    out->decoded = decoded;
     out->bound = stored;
     out->scratch = scratch;
     out->direct = false;
@@ -370,6 +366,7 @@ int sparse_array(struct arena *a, const struct sparse *m, const char *path, cons
     *x = *data;
     x->path = own;
     x->number = -1;
+    x->ndim = 1;
     numbers[0] = m->rows;
     numbers[1] = least(m->row_chunk, m->rows);
     numbers[2] = x->n_chunks = m->n_chunks;

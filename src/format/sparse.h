@@ -6,7 +6,10 @@
  * arrays it is made of. A piece is a stored chunk, or of one that is not compressed only the bytes that are wanted.
  *
  * A matrix may consist of *segments*, one behind the other: the chunk directories of SCDL, the data sets of a union. Row
- * chunks do not reach over their borders. Formats: AnnData's csr_matrix (encoding-version 0.1.0), SCDL. */
+ * chunks do not reach over their borders. Formats: AnnData's csr_matrix (encoding-version 0.1.0), SCDL.
+ *
+ * A segment may also be *dense*: one array of two dimensions. Its rows are as long as there are columns, zeros too, and items
+ * are counted row by row; a piece is the part of a stored chunk in some of these rows. All below is true of both. */
 #ifndef FORMAT_SPARSE_H
 #define FORMAT_SPARSE_H
 #include "format/reader.h"
@@ -15,10 +18,13 @@
 
 struct sparse_segment {
     uint64_t first, rows; /* rows [first, first + rows) of the matrix: [0, rows) of the arrays */
-    const struct array *indptr, *indices, *data; /* 1-D; indptr: rows + 1 items */
-    uint64_t columns;                            /* ids in `indices` are below */
-    int set;                                     /* which data set of a union it belongs to */
-    uint64_t items; /* of data and indices, or SPARSE_UNKNOWN: then indptr's last says it */
+    /* 1-D; indptr: rows + 1 items. Dense: `data` alone, 2-D */
+    const struct array *indptr, *indices, *data;
+    uint64_t columns; /* ids in `indices` are below */
+    int set;          /* which data set of a union it belongs to */
+    /* Of data and indices, or SPARSE_UNKNOWN: then indptr's last says it. Dense: about as many values are not 0 */
+    uint64_t items;
+    uint64_t row_chunk; /* rows of its row chunks; the last has fewer. Set by sparse_init */
 };
 struct sparse {
     uint64_t rows, n_chunks;
@@ -28,8 +34,8 @@ struct sparse {
     int n_segments, n_sets;
     const uint64_t *chunk_at;   /* n_segments: the first row chunk of each */
     struct sparse_table *table; /* where rows begin, as far as it was read; NULL: nothing is kept */
-    bool known;                 /* … all of it, from the beginning */
-    double mean;                /* items of a row; near enough where not all is known */
+    bool known;    /* … all of it, from the beginning (there is none of dense rows) */
+    double mean;   /* items of a row that are not 0; near enough where not all is known */
     double heavy;  /* items of a row where 64 neighbours have most, where all is known; else 0 */
     uint64_t most; /* items of a row chunk: no more where offsets are known, else seldom more */
     uint64_t row_chunk;          /* rows of a row chunk, at most */
@@ -40,9 +46,13 @@ struct sparse {
 /* How many rows a row chunk has: the fewest that decode to 1 MiB and whose borders make at most a tenth of all stored chunks
  * be read twice, within 32 MiB. `rows` > 0: so many. Then the row chunks of the segments, in arena memory. HR_EINVAL,
  * HR_EDATA: arrays of wrong lengths, types or dimensions, by name. */
-int sparse_init(struct sparse *m, struct arena *a, const struct sparse_segment *segments, int n,
+int sparse_init(struct sparse *m, struct arena *a, struct sparse_segment *segments, int n,
                 uint64_t rows, struct hr_error *e);
-/* How many items there can be, at most. */
+static inline bool sparse_is_dense(const struct sparse_segment *s)
+{
+    return !s->indptr;
+}
+/* How many items there can be, at most. Not of dense rows. */
 uint64_t sparse_items(const struct sparse_segment *s);
 /* n items of an indptr array as they are stored, from row `first` on → offsets, checked against each other and `items`. */
 int sparse_offsets(const struct array *indptr, const void *stored, uint64_t n, uint64_t first,
@@ -87,11 +97,12 @@ struct sparse_piece {
     const struct array *array;
     uint64_t chunk;    /* of the array, … */
     uint64_t first, n; /* … and the items of it that are wanted */
-    uint64_t to;       /* where they go, in items from the first wanted one of the array */
-    bool part;         /* stored bytes are items: only those that are wanted need be read */
-    bool all;          /* of indptr: the other items are of use, too */
+    uint64_t
+        to;    /* where they go (the first does), in items from the first wanted one of the array */
+    bool part; /* stored bytes are items: only those that are wanted need be read */
+    bool all;  /* of indptr: the other items are of use, too */
 };
-/* Pieces of items [from, to) of a 1-D array; how many there are. */
+/* Pieces of items [from, to) of an array; how many there are. */
 uint64_t sparse_pieces(const struct array *x, uint64_t from, uint64_t to);
 /* The i-th. */
 struct sparse_piece sparse_piece(const struct array *x, uint64_t from, uint64_t to, uint64_t i);
@@ -100,7 +111,22 @@ uint64_t sparse_bound(const struct array *x, uint64_t from, uint64_t to);
 /* How many stored chunks all row chunks together read, and how many there are: the ratio is the price of their borders. */
 void sparse_reads(const struct sparse *m, uint64_t *reads, uint64_t *chunks);
 
-/* Rows in memory: offsets of n + 1, the values, the columns. */
+/* sparse_dense.c: the same of dense segments. */
+int sparse_dense_check(const struct sparse_segment *s, struct hr_error *e);
+double sparse_dense_items(const struct sparse_segment *s); /* that are not 0, as far as is known */
+uint64_t sparse_dense_rows(const struct sparse_segment *s, uint64_t asked);
+uint64_t sparse_dense_pieces(const struct array *x, uint64_t from, uint64_t to);
+struct sparse_piece sparse_dense_piece(const struct array *x, uint64_t from, uint64_t to,
+                                       uint64_t i);
+uint64_t sparse_dense_bound(const struct array *x, uint64_t from, uint64_t to);
+/* What a piece of dense rows holds: so many rows, of which `width` items are the array's; from one to the next in the chunk, and
+ * in the rows. Its `first` and `n` are whole rows of the chunk. */
+struct sparse_block {
+    uint64_t rows, width, from_step, to_step;
+};
+struct sparse_block sparse_block(const struct sparse_piece *p);
+
+/* Rows in memory: offsets of n + 1, the values, the columns (of dense rows none). */
 struct sparse_record {
     uint64_t first, n, items; /* first row of the segment, rows, items */
     const struct sparse_segment *segment;

@@ -33,8 +33,11 @@ static bool may_be_wide(const struct sparse *m)
 
 uint64_t sparse_table_bytes(const struct sparse *m)
 {
-    return m->n_chunks * (sizeof(struct page *) + page_bytes(0, false)) +
-           m->rows * (may_be_wide(m) ? 4 : 2);
+    uint64_t rows = 0;
+    for (int i = 0; i < m->n_segments; i++)
+        rows += sparse_is_dense(&m->segments[i]) ? 0 : m->segments[i].rows;
+    return m->n_chunks * sizeof(struct page *) +
+           (rows ? m->n_chunks * page_bytes(0, false) + rows * (may_be_wide(m) ? 4 : 2) : 0);
 }
 
 struct sparse_table *sparse_table_new(const struct sparse *m)
@@ -131,11 +134,11 @@ void sparse_note_stored(const struct sparse *m, const struct sparse_segment *s, 
                         uint64_t n, const void *stored)
 {
     uint64_t begin = m->chunk_at[s - m->segments], size = s->indptr->type.item_size;
-    uint64_t *offsets = m->table ? mem_alloc((m->row_chunk + 2) * sizeof *offsets) : NULL;
+    uint64_t *offsets = m->table ? mem_alloc((s->row_chunk + 2) * sizeof *offsets) : NULL;
     if (!offsets)
         return;
-    for (uint64_t k = (first + m->row_chunk - 1) / m->row_chunk;; k++) {
-        uint64_t row = k * m->row_chunk, rows = m->row_chunk;
+    for (uint64_t k = (first + s->row_chunk - 1) / s->row_chunk;; k++) {
+        uint64_t row = k * s->row_chunk, rows = s->row_chunk;
         if (row >= s->rows)
             break;
         rows = row + rows > s->rows ? s->rows - row : rows;
@@ -160,7 +163,8 @@ bool sparse_length(const struct sparse *m, uint64_t row, uint64_t *items)
         else
             high = middle;
     }
-    uint64_t chunk = m->chunk_at[low] + (row - m->segments[low].first) / m->row_chunk;
+    const struct sparse_segment *s = &m->segments[low];
+    uint64_t chunk = m->chunk_at[low] + (row - s->first) / s->row_chunk;
     const struct page *p = page_of(m, chunk);
     if (p)
         *items = length_at(p, row - m->edges[chunk]);
@@ -175,7 +179,7 @@ int sparse_know(struct sparse *m, int segment, const uint64_t *offsets, struct h
                          "array %s ends with %" PRIu64 ", but %s has %" PRIu64
                          " items; one of them is damaged",
                          s->indptr->path, offsets[s->rows], s->data->path, s->items);
-    for (uint64_t r = 0, k = m->chunk_at[segment]; r < s->rows; r += m->row_chunk, k++)
+    for (uint64_t r = 0, k = m->chunk_at[segment]; r < s->rows; r += s->row_chunk, k++)
         sparse_note(m, k, offsets + r);
     return 0;
 }
@@ -200,6 +204,8 @@ void sparse_settle(struct sparse *m)
     m->known = true;
     for (uint64_t k = 0; k < m->n_chunks; k++) {
         uint64_t n = 0;
+        if (sparse_is_dense(&m->segments[m->of[k]]))
+            continue;
         const struct page *p = page_of(m, k);
         m->known &= p != NULL;
         for (uint32_t r = 0; p && r < p->n; r++)
@@ -211,7 +217,14 @@ void sparse_settle(struct sparse *m)
     }
     if (!m->known)
         return;
+    double all = (double)items;
     m->heavy = (double)heavy / (double)few;
+    for (int i = 0; i < m->n_segments; i++) {
+        double dense = sparse_is_dense(&m->segments[i]) ? sparse_dense_items(&m->segments[i]) : 0,
+               row = dense / (double)m->segments[i].rows;
+        m->heavy = row > m->heavy ? row : m->heavy;
+        all += dense;
+    }
     m->most = most;
-    m->mean = (double)items / (double)m->rows;
+    m->mean = all / (double)m->rows;
 }

@@ -22,8 +22,8 @@ static uint64_t record_bytes(const struct sparse_rows *r, uint64_t items, uint64
                              uint64_t *columns)
 {
     const struct sparse_segment *s = r->segment;
-    return sparse_record_bytes(r->n, items, s->data->type.item_size, s->indices->type.item_size,
-                               values, columns);
+    return sparse_record_bytes(r->n, items, s->data->type.item_size,
+                               s->indices ? s->indices->type.item_size : 0, values, columns);
 }
 
 /* A record larger than the engine has set aside is paid for as if it were stored. */
@@ -36,7 +36,8 @@ uint64_t rows_stored(const struct job *j, uint32_t i, const uint64_t *offsets)
     uint64_t from = offsets[0], to = offsets[r.n];
     uint64_t record = record_bytes(&r, to - from, &values, &columns),
              usual = d->fixed.config->arrays[j->chunks[i].array].decoded;
-    return sparse_bound(r.segment->data, from, to) + sparse_bound(r.segment->indices, from, to) +
+    return sparse_bound(r.segment->data, from, to) +
+           (r.segment->indices ? sparse_bound(r.segment->indices, from, to) : 0) +
            (record > usual ? record - usual : 0);
 }
 
@@ -48,7 +49,7 @@ const uint64_t *rows_offsets_of(struct job *j, uint32_t i)
     if (s->offsets || !m->table)
         return s->offsets;
     s->offsets = mem_alloc((m->edges[chunk + 1] - m->edges[chunk] + 1) * sizeof *s->offsets);
-    if (s->offsets && !sparse_recall(m, chunk, s->offsets)) {
+    if (s->offsets && !rows_recall(m, chunk, s->offsets)) {
         mem_free(s->offsets);
         s->offsets = NULL;
     }
@@ -223,10 +224,14 @@ int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, co
     if (p->part) {
         if (n != p->n * size)
             return wrong_size(p, n, p->n * size, e);
-        if ((const char *)data != to)
+        if (p->array->ndim == 2)
+            rows_dense_raw(p, data, to);
+        else if ((const char *)data != to)
             memcpy(to, data, n);
     } else if (!w->codec) {
         return error_nomem(e, 0, "a decoder");
+    } else if (p->array->ndim == 2 && !rows_dense_whole(p)) {
+        rc = rows_dense_decode(j, w, p, data, n, to, e);
     } else if (p->n * size == codec_chain_decoded_size(chain)) {
         rc = codec_chain_decode(chain, w->codec, data, n, to, e);
     } else {
@@ -246,7 +251,11 @@ int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, st
                          " of %s is missing; missing=\"fill\" would take the fill value",
                          p->chunk, x->path);
     TRY(store_expect(j->driver->fixed.c.store, x->document, e));
-    fill_items(x, to + p->to * x->type.item_size, p->n);
+    to += p->to * x->type.item_size;
+    if (x->ndim == 2)
+        rows_dense_fill(p, to);
+    else
+        fill_items(x, to, p->n);
     return 0;
 }
 
@@ -262,10 +271,10 @@ static int emit_csr(const struct cells_view *v, const struct cells_row *r,
                     uint64_t row, struct hr_error *e)
 {
     void *values, *columns;
-    uint64_t n;
-    TRY(ragged_room(b, v->tensor, row, r->n, &values, &columns, e));
+    uint64_t n, room = cells_stored(&v->form, r);
+    TRY(ragged_room(b, v->tensor, row, room, &values, &columns, e));
     TRY(cells_csr(&v->form, genes, r, s, values, columns, &n, e));
-    if (n != r->n)
+    if (n != room)
         ragged_shrink(b, v->tensor, row, n);
     return 0;
 }
@@ -308,17 +317,18 @@ int rows_scatter(struct job *j, struct worker *w, uint32_t i, const struct spars
     const struct engine_chunk *c = &j->chunks[i];
     const struct sparse_segment *s = r->segment;
     const char *values = (const char *)r + r->values, *columns = (const char *)r + r->columns;
-    uint64_t value = s->data->type.item_size, column = s->indices->type.item_size;
+    bool dense = sparse_is_dense(s);
+    uint64_t value = s->data->type.item_size, column = dense ? 0 : s->indices->type.item_size;
     for (uint32_t p = 0; p < c->n_pieces; p++) {
         const struct engine_piece *piece = &c->pieces[p];
         const struct cells_view *v = view_of(j, piece);
         struct hr_batch *b = j->slots[piece->slot];
         uint64_t row = (uint64_t)piece->place - s->first - r->first, at = r->offsets[row];
         struct cells_row cell = {.values = values + at * value,
-                                 .columns = columns + at * column,
+                                 .columns = dense ? NULL : columns + at * column,
                                  .n = r->offsets[row + 1] - at,
                                  .value = s->data->type.kind,
-                                 .column = s->indices->type.kind,
+                                 .column = dense ? HR_NONE : s->indices->type.kind,
                                  .key = row_key(j->driver, b, piece->place)};
         int rc =
             emit(v, &cell, &v->genes[s->set], &w->cells, b, piece->row, j->driver->fixed.stream, e);
@@ -384,7 +394,8 @@ int rows_empty(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
         struct cells_row none = {.values = "",
                                  .columns = "",
                                  .value = r.segment->data->type.kind,
-                                 .column = r.segment->indices->type.kind};
+                                 .column =
+                                     r.segment->indices ? r.segment->indices->type.kind : HR_I32};
         if (v->form.kind == CELLS_CSR)
             ragged_shrink(j->slots[piece->slot], v->tensor, piece->row, 0);
         else

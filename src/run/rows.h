@@ -46,6 +46,14 @@ int rows_check_object(struct job *j, uint32_t i, const struct sparse_piece *p, u
 /* A piece as it was stored into items at `to`, its array's first wanted one. */
 int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, const void *data,
                uint64_t n, char *to, struct hr_error *e);
+/* The same of dense rows (rows_dense.c), `to` being the place of the piece's first item: of stored bytes that are its items; of
+ * others; of none. Whole: the rows it has of the chunk lie in the record as they do there. */
+bool rows_recall(const struct sparse *m, uint64_t chunk, uint64_t *offsets); /* or sparse_recall */
+void rows_dense_raw(const struct sparse_piece *p, const void *data, char *to);
+int rows_dense_decode(struct job *j, struct worker *w, const struct sparse_piece *p,
+                      const void *data, uint64_t n, char *to, struct hr_error *e);
+void rows_dense_fill(const struct sparse_piece *p, char *to);
+bool rows_dense_whole(const struct sparse_piece *p);
 /* A piece that does not exist becomes fill values, or an error. */
 int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, struct hr_error *e);
 

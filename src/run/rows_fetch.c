@@ -30,9 +30,11 @@ static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct wanted ou
                                  .to = r.first + r.n + 1};
     if (offsets || !known)
         return offsets && !known;
-    const uint64_t *some = j->some ? known : NULL;
-    out[0] = (struct wanted){r.segment->indices, ROWS_INDICES, known[0], known[r.n], some, r.n};
-    out[1] = (struct wanted){r.segment->data, ROWS_DATA, known[0], known[r.n], some, r.n};
+    const uint64_t *some = j->some && !sparse_is_dense(r.segment) ? known : NULL;
+    out[0] = (struct wanted){r.segment->data, ROWS_DATA, known[0], known[r.n], some, r.n};
+    if (sparse_is_dense(r.segment))
+        return 1;
+    out[1] = (struct wanted){r.segment->indices, ROWS_INDICES, known[0], known[r.n], some, r.n};
     return 2;
 }
 

@@ -51,7 +51,7 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
                            .ticket = ticket};
     if (p->part) {
         range = (struct store_range){(int64_t)(where.offset + p->first * size), p->n * size};
-        s.to = to + p->to * size;
+        s.to = x->ndim == 2 && !rows_dense_whole(p) ? NULL : to + p->to * size;
         s.most = p->n * size;
     }
     struct store_sink sink = {piece_room, &s};
@@ -132,10 +132,12 @@ static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64
     if (!r)
         return HR_ENOMEM;
     uint64_t from = offsets[0], to = offsets[r->n];
-    r->pieces = (uint32_t)(sparse_pieces(r->segment->indices, from, to) +
+    const struct array *indices = r->segment->indices;
+    r->pieces = (uint32_t)((indices ? sparse_pieces(indices, from, to) : 0) +
                            sparse_pieces(r->segment->data, from, to));
-    int rc = items_read(j, w, i, r->segment->indices, from, to, false, (char *)r + r->columns,
-                        &r->filled, e);
+    int rc = 0;
+    if (indices)
+        rc = items_read(j, w, i, indices, from, to, false, (char *)r + r->columns, &r->filled, e);
     if (!rc)
         rc = items_read(j, w, i, r->segment->data, from, to, false, (char *)r + r->values,
                         &r->filled, e);
