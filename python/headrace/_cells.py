@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 class CellsView(Added):
-    """Rows of a matrix: `parts` are (indptr, indices, data, columns, set), the first two None where rows are dense, `maps`
-    one int32 array a data set, or None, and `options` those of hr_cells_options."""
+    """Rows of a matrix: `parts` are (indptr, indices, data, columns, set), the first two None where rows are dense,
+    `maps` one int32 array a data set, or None, and `options` those of hr_cells_options."""
 
     def __init__(self, parts: list[Any], maps: list[Any], options: dict[str, Any]) -> None:
         self.parts, self.maps, self.options = parts, maps, options
