@@ -8,6 +8,11 @@ static int64_t items(const Py_buffer *b)
     return (int64_t)(b->len / (Py_ssize_t)sizeof(int64_t));
 }
 
+static bool whole(const Py_buffer *b)
+{
+    return !(b->len % (Py_ssize_t)sizeof(int64_t)) && !((uintptr_t)b->buf % sizeof(int64_t));
+}
+
 struct pools { /* and the buffers they lie in */
     struct hr_pools of;
     Py_buffer first, size, cells;
@@ -35,9 +40,10 @@ static int pools_of(PyObject *tuple, Py_ssize_t n, struct pools *p)
                               .size = p->size.buf,
                               .cells = p->cells.buf,
                               .n_cells = items(&p->cells)};
-    if (items(&p->first) == n && items(&p->size) == n)
+    if (whole(&p->first) && whole(&p->size) && whole(&p->cells) && items(&p->first) == n &&
+        items(&p->size) == n)
         return 0;
-    PyErr_SetString(PyExc_ValueError, "sentences: pools of different numbers");
+    PyErr_SetString(PyExc_ValueError, "sentences: pools are int64, as many of each");
     return -1;
 }
 
@@ -57,6 +63,11 @@ PyObject *ext_samples_sentences(PyObject *self, PyObject *args)
     o.n_pools = items(&begin) - 1;
     o.seed = seed;
     o.block = block;
+    if (!whole(&begin)) {
+        PyBuffer_Release(&begin);
+        PyErr_SetString(PyExc_ValueError, "sentences: int64 are expected");
+        return NULL;
+    }
     int bad = pools_of(own, (Py_ssize_t)o.n_pools, &cells) < 0 ||
               pools_of(other, (Py_ssize_t)o.n_pools, &controls) < 0;
     if (!bad) {
@@ -77,15 +88,22 @@ PyObject *ext_samples_sentences(PyObject *self, PyObject *args)
 PyObject *ext_samples_row_chunks(PyObject *self, PyObject *args)
 {
     const char *view;
-    int64_t n = 0;
+    int64_t n = 0, most = 0;
     struct hr_error e = {0};
+    int rc = 0;
     if (!PyArg_ParseTuple(args, "s:row_chunks", &view))
         return NULL;
-    if (hr_samples_row_chunks(ext_samples_of(self), view, NULL, 0, &n, &e) < 0)
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_samples_row_chunks(ext_samples_of(self), view, NULL, 0, &most, &e));
+    if (rc < 0)
         return ext_raise(ext_state_of(self), &e);
-    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)n * (Py_ssize_t)sizeof(int64_t));
-    if (out && hr_samples_row_chunks(ext_samples_of(self), view,
-                                     (int64_t *)(void *)PyBytes_AsString(out), n, &n, &e) < 0) {
+    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)most * (Py_ssize_t)sizeof(int64_t));
+    if (!out)
+        return NULL;
+    int64_t *edges = (int64_t *)(void *)PyBytes_AsString(out);
+    EXT_WAITS(ext_state_of(self),
+              rc = hr_samples_row_chunks(ext_samples_of(self), view, edges, most, &n, &e));
+    if (rc < 0) {
         Py_DECREF(out);
         return ext_raise(ext_state_of(self), &e);
     }

@@ -39,11 +39,46 @@ static int rows_of(const struct core *c, uint64_t *rows, struct hr_error *e)
                              "view %s: sentences take one position of a view for each cell, no "
                              "steps, joins or constants",
                              v->name);
+        for (int a = 1; a < v->n_arrays; a++)
+            if (v->arrays[a]->ndim != v->arrays[0]->ndim || v->arrays[a]->shape[d - v->dim] != n)
+                return error_set(
+                    e, HR_EINVAL,
+                    "view %s: %s has another number of rows than %s; sentences need as "
+                    "many of each",
+                    v->name, v->arrays[a]->path, v->arrays[0]->path);
         if (i && n != *rows)
             return error_set(e, HR_EINVAL, "view %s has %" PRIu64 " rows, others have %" PRIu64,
                              v->name, n, *rows);
         *rows = n;
     }
+    return 0;
+}
+
+static int tables_check(const struct core *c, uint64_t rows, struct hr_error *e)
+{
+    for (size_t i = 0; i < c->n_tables; i++)
+        if (c->tables[i].n != (int64_t)rows)
+            return error_set(e, HR_EINVAL,
+                             "table %s has %" PRId64 " rows where there are %" PRIu64 " cells",
+                             c->tables[i].name, c->tables[i].n, rows);
+    return 0;
+}
+
+/* "cells" and "control.…" are to be names of their own. */
+static int name_check(const char *name, bool controls, struct hr_error *e)
+{
+    if (strcmp(name, "cells") && !(controls && !strncmp(name, "control.", 8)))
+        return 0;
+    return error_set(e, HR_EINVAL, "%s is a name that sentences have of their own: take another",
+                     name);
+}
+
+static int names_check(const struct core *c, bool controls, struct hr_error *e)
+{
+    for (size_t i = 0; i < c->n_views; i++)
+        TRY(name_check(c->views[i]->name, controls, e));
+    for (size_t i = 0; i < c->n_tables; i++)
+        TRY(name_check(c->tables[i].name, controls, e));
     return 0;
 }
 
@@ -109,9 +144,6 @@ static int views_make(struct core *c, struct hr_error *e)
 
 static int table_add(struct core *c, struct table_spec t, struct hr_error *e)
 {
-    for (size_t i = 0; i < c->n_tables; i++)
-        if (!strcmp(c->tables[i].name, t.name))
-            return error_set(e, HR_EINVAL, "sentences: there is a table named %s already", t.name);
     if (mem_grow((void **)&c->tables, &c->cap_tables, c->n_tables + 1, sizeof *c->tables))
         return error_nomem(e, sizeof t, "a table");
     c->tables[c->n_tables++] = t;
@@ -141,11 +173,26 @@ static int tables_make(struct core *c, uint64_t rows, struct hr_error *e)
     return c->controls ? table_add(c, ids, e) : 0;
 }
 
+/* What failed half way has not happened. */
+static void unmake(struct core *c, size_t n_views, size_t n_tables)
+{
+    c->n_views = n_views;
+    c->n_tables = n_tables;
+    for (size_t i = 0; i < n_views; i++)
+        c->views[i]->members = NULL;
+    for (size_t i = 0; i < n_tables; i++)
+        c->tables[i].members = NULL;
+    members_unref(c->members);
+    members_unref(c->controls);
+    c->members = c->controls = NULL;
+}
+
 static int make(struct core *c, const struct hr_sentences *o, struct hr_error *e)
 {
     uint64_t rows;
-    TRY(check(c, o, e));
     TRY(rows_of(c, &rows, e));
+    TRY(tables_check(c, rows, e));
+    TRY(names_check(c, o->controls.members, e));
     TRY(pools_new(&o->cells, o, false, rows, &c->members, e));
     if (o->controls.members)
         TRY(pools_new(&o->controls, o, true, rows, &c->controls, e));
@@ -160,9 +207,16 @@ static int make(struct core *c, const struct hr_sentences *o, struct hr_error *e
 int hr_samples_sentences(struct hr_samples *s, const struct hr_sentences *o, struct hr_error *e)
 {
     pthread_mutex_lock(&s->core->lock);
+    struct core *c = s->core;
     int rc = core_building(s, e);
     if (!rc)
-        rc = make(s->core, o, e);
+        rc = check(c, o, e);
+    if (!rc) {
+        size_t n_views = c->n_views, n_tables = c->n_tables;
+        rc = make(c, o, e);
+        if (rc < 0)
+            unmake(c, n_views, n_tables);
+    }
     pthread_mutex_unlock(&s->core->lock);
     return rc;
 }

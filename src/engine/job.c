@@ -467,7 +467,17 @@ static bool copy_next(struct engine *g, struct action *out)
     return true;
 }
 
-/* The fetched job that the oldest batch waits for goes to a worker. */
+static bool fetched_begin(struct engine *g, uint32_t *at, struct action *out)
+{
+    struct job *job = &g->jobs.table[*at];
+    if (!decode_begin(g, job, out))
+        return false;
+    *at = job->next;
+    return true;
+}
+
+/* The fetched job that the oldest batch waits for goes to a worker. Where the ring has no room for its pieces, any that has
+ * its own already does (take_first_alone): that makes room. */
 static bool fetched_next(struct engine *g, struct action *out)
 {
     struct jobs *j = &g->jobs;
@@ -477,11 +487,12 @@ static bool fetched_next(struct engine *g, struct action *out)
     for (uint32_t *at = best; *at != NONE; at = &j->table[*at].next)
         if (j->table[*at].first < j->table[*best].first)
             best = at;
-    struct job *job = &j->table[*best];
-    if (!decode_begin(g, job, out))
-        return false;
-    *best = job->next;
-    return true;
+    if (fetched_begin(g, best, out))
+        return true;
+    for (uint32_t *at = &j->fetched; *at != NONE; at = &j->table[*at].next)
+        if (j->table[*at].pieces)
+            return fetched_begin(g, at, out);
+    return false;
 }
 
 /* Reads never take the places that copies need. */

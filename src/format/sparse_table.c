@@ -184,22 +184,22 @@ int sparse_know(struct sparse *m, int segment, const uint64_t *offsets, struct h
     return 0;
 }
 
-/* The most items that NEIGHBOURS rows of a row chunk have, counted from its beginning. */
-static uint64_t heaviest(const struct page *p)
+/* Items of a row in the heaviest NEIGHBOURS rows of a row chunk, counted from its beginning. */
+static double heaviest(const struct page *p)
 {
-    uint64_t most = 0;
+    uint64_t most = 0, few = p->n < NEIGHBOURS ? p->n : NEIGHBOURS;
     for (uint32_t r = 0; r < p->n; r += NEIGHBOURS) {
         uint64_t n = 0;
         for (uint32_t k = r; k < p->n && k < r + NEIGHBOURS; k++)
             n += length_at(p, k);
         most = n > most ? n : most;
     }
-    return most;
+    return few ? (double)most / (double)few : 0;
 }
 
 void sparse_settle(struct sparse *m)
 {
-    uint64_t heavy = 0, few = m->row_chunk < NEIGHBOURS ? m->row_chunk : NEIGHBOURS;
+    double heavy = 0;
     uint64_t most = 0, items = 0;
     m->known = true;
     for (uint64_t k = 0; k < m->n_chunks; k++) {
@@ -212,13 +212,13 @@ void sparse_settle(struct sparse *m)
             n += length_at(p, r);
         most = n > most ? n : most;
         items += n;
-        n = p ? heaviest(p) : 0;
-        heavy = n > heavy ? n : heavy;
+        double row = p ? heaviest(p) : 0;
+        heavy = row > heavy ? row : heavy;
     }
     if (!m->known)
         return;
     double all = (double)items;
-    m->heavy = (double)heavy / (double)few;
+    m->heavy = heavy;
     for (int i = 0; i < m->n_segments; i++) {
         double dense = sparse_is_dense(&m->segments[i]) ? sparse_dense_items(&m->segments[i]) : 0,
                row = dense / (double)m->segments[i].rows;

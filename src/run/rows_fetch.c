@@ -23,6 +23,8 @@ static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct wanted ou
     struct sparse_rows r;
     const uint64_t *known = rows_offsets_of(j, i);
     sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
+    if (!known && sparse_is_dense(r.segment))
+        return 0; /* no memory for them: rows_decode says so */
     if (offsets && !known)
         out[0] = (struct wanted){.of = r.segment->indptr,
                                  .part = ROWS_INDPTR,
@@ -160,6 +162,8 @@ static int offsets_take(struct job *j, struct worker *w, uint32_t i, struct hr_e
     struct sparse_rows r;
     sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &r);
     const struct array *x = r.segment->indptr;
+    if (!x)
+        return error_nomem(e, (r.n + 1) * 8, "offsets of rows");
     uint64_t n = r.n + 1 + sparse_lead(x, r.first);
     char *stored = mem_alloc(n * x->type.item_size);
     uint64_t *offsets = mem_alloc(n * sizeof *offsets);
@@ -208,7 +212,10 @@ void rows_offsets(struct job *j, struct worker *w)
 
 static int decode(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
 {
-    struct sparse_record *r = rows_record(j, i, rows_offsets_of(j, i), e);
+    const uint64_t *offsets = rows_offsets_of(j, i);
+    if (!offsets)
+        return error_nomem(e, 8, "offsets of rows");
+    struct sparse_record *r = rows_record(j, i, offsets, e);
     if (!r)
         return HR_ENOMEM;
     r->pieces = rows_places(j, i, false);

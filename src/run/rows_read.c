@@ -104,6 +104,8 @@ static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struc
                         struct hr_error *e)
 {
     const struct array *x = r->segment->indptr;
+    if (!x)
+        return error_nomem(e, (r->n + 1) * 8, "offsets of rows");
     uint64_t lead = sparse_lead(x, r->first), from = r->first - lead, n = r->n + 1 + lead;
     char *stored = mem_alloc(n * x->type.item_size);
     uint64_t *offsets = mem_alloc(n * sizeof *offsets);

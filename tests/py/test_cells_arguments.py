@@ -35,7 +35,7 @@ def answered(what: str, call: Callable[..., Any], **given: Any) -> None:
         pytest.fail(f"{what}: {type(e).__name__}: {e}")
 
 
-@pytest.mark.parametrize("value", JUNK, ids=lambda v: repr(v)[:30].replace("\n", " "))
+@pytest.mark.parametrize("value", JUNK, ids=lambda v: repr(v)[:30].replace("\n", " ").partition(" at 0x")[0])
 def test_whatever_is_given_is_taken_or_refused(path: str, value: Any) -> None:
     archive = hr.open(path)
     cells = archive.cells()
