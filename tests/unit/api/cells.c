@@ -604,12 +604,57 @@ static void any_failed_allocation_is_an_error_and_no_leak(void)
     check_eq(settled(), before);
 }
 
+static int sentences_of(struct hr_samples *s, int64_t last)
+{
+    static const int64_t begin[] = {0, 2, 3}, first[] = {0, 8}, size[] = {8, 4};
+    int64_t cells[12];
+    struct hr_sentences o = HR_SENTENCES;
+    for (int64_t i = 0; i < 12; i++)
+        cells[i] = i < 11 ? i * 5 : last;
+    o.begin = begin;
+    o.n_pools = 2;
+    o.cells = (struct hr_pools){
+        .members = 4, .first = first, .size = size, .cells = cells, .n_cells = 12};
+    o.controls = o.cells;
+    return hr_samples_sentences(s, &o, &e);
+}
+
+/* What is refused leaves the samples as they were. */
+static void sentences_are_checked_before_they_are_made(void)
+{
+    static const int64_t numbers[ROWS];
+    struct hr_samples *s = one_view(&m_part, 10, true);
+    check(sentences_of(s, ROWS) < 0);
+    must(hr_samples_table(s, "short", HR_I64, numbers, ROWS - 1, 1, &e));
+    check(sentences_of(s, 7) == HR_EINVAL && strstr(e.text, "table short has 199 rows"));
+    hr_samples_unref(s);
+
+    s = one_view(&m_part, 10, true);
+    must(hr_samples_table(s, "cells", HR_I64, numbers, ROWS, 1, &e));
+    check(sentences_of(s, 7) == HR_EINVAL && strstr(e.text, "cells is a name"));
+    hr_samples_unref(s);
+
+    s = one_view(&m_part, 10, true);
+    check(sentences_of(s, ROWS) < 0);
+    must(sentences_of(s, 7));
+    check(sentences_of(s, 7) == HR_ESTATE);
+    struct hr_loader_options o = HR_LOADER_OPTIONS;
+    struct hr_batch *b = NULL;
+    o.n = 3;
+    struct hr_loader *l = open_loader(s, &o);
+    check(hr_loader_next(l, 20000, &b, &e) == 1);
+    hr_batch_release(b);
+    hr_loader_close(l);
+    hr_samples_unref(s);
+}
+
 static void run_all(void)
 {
     write_all();
     RUN(wrong_arguments_are_named);
     RUN(tables_are_checked);
     RUN(a_state_of_another_view_is_refused);
+    RUN(sentences_are_checked_before_they_are_made);
     RUN(every_row_comes_as_it_is_stored);
     RUN(budgets_change_nothing);
     RUN(views_over_several_matrices_go_together);
