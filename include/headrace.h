@@ -616,7 +616,7 @@ struct hr_loader_options {
     uint64_t seed;
     uint64_t
         memory; /* budget in bytes; 0: min(25 % of what the process may use ÷ local ranks, 4 GiB) */
-    int64_t spread;      /* k, blocks open at once over all streams; 0: 16, of cells up to 64 */
+    int64_t spread;      /* k, blocks open at once over all streams; 0: 16, of cells up to 40 */
     int64_t block;       /* g, anchor chunk cells a block; 0: chosen from geometry */
     int64_t streams;     /* C; 0: world */
     int64_t rank, world; /* world 0: rank 0 of 1 */

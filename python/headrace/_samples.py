@@ -464,7 +464,7 @@ class Samples:
         memory
             Budget in bytes, or a text such as "4GiB". Default: a quarter of what the process may use, at most 4 GiB.
         spread, block
-            Blocks open at any moment (default 16; of single cells 16 to 64, by their row chunks' size), and anchor
+            Blocks open at any moment (default 16; of single cells 16 to 40, by their row chunks' size), and anchor
             chunk cells a block (default: from geometry).
         streams
             Canonical sequences of an epoch (default: the world size). Any world that divides it sees the same batches.

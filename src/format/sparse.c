@@ -13,7 +13,7 @@
 #define MOST_CHUNKS ((uint64_t)1 << 31)
 #define OPEN_BYTES  ((uint64_t)128 << 20) /* decoded, of row chunks that are open at once */
 #define LEAST_OPEN  16
-#define MOST_OPEN   64
+#define MOST_OPEN   40
 #define MOST_ROWS   ((uint64_t)1 << 48) /* of a segment: sums and products of them stay numbers */
 #define MOST_ITEMS  ((uint64_t)1 << 48) /* of a row chunk */
 #define ALIGN       64

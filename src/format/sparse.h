@@ -39,7 +39,7 @@ struct sparse {
     double heavy;  /* items of a row where 64 neighbours have most, where all is known; else 0 */
     uint64_t most; /* items of a row chunk: no more where offsets are known, else seldom more */
     uint64_t row_chunk;          /* rows of a row chunk, at most */
-    uint64_t open;               /* how many row chunks a shuffle should have open: 16 to 64 */
+    uint64_t open;               /* how many row chunks a shuffle should have open: 16 to 40 */
     enum hr_dtype value, column; /* widest of all segments, what items are reserved as */
 };
 
