@@ -103,16 +103,20 @@ def xarray(batch: Batch) -> Any:
         dims = [along]
         for dim, n in zip(view["dims"], view["shape"]):
             values = _labels(samples, number, dim, n)
-            dims.append(_dim_name(known, views, dim, view["name"], n, values))
+            apart = "control" if dim == "cell" and view["name"].startswith("control.") else view["name"]
+            dims.append(_dim_name(known, views, dim, apart, n, values))
         attributes = {} if "form" in view else _attributes(samples, view["arrays"])
         data[view["name"]] = (dims, batch[view["name"]].numpy(), attributes)
     for table in samples.info.get("tables", ()):
         name = table["name"]
-        dims = [along, *(["cell"] if "members" in table else []), *([f"dim_{name}"] if table["items"] > 1 else [])]
-        data[name] = (dims, batch[name].numpy(), {})
+        dims = [along]
+        if "members" in table:
+            apart = "control" if name.startswith("control.") else name
+            dims.append(_dim_name(known, views, "cell", apart, table["members"], None))
+        data[name] = ([*dims, *([f"dim_{name}"] if table["items"] > 1 else [])], batch[name].numpy(), {})
     labels: dict[str, Any] = {name: (name, values) for name, (_, values) in known.items() if values is not None}
-    apart = {name for dims, *_ in data.values() for name in dims[1:]}  # dimensions of the tensors: patches have both
-    labels.update({f"{n}_start" if n in apart else n: (along, values) for n, values in coords(batch).items()})
+    inner = {name for dims, *_ in data.values() for name in dims[1:]}  # dimensions of the tensors: patches have both
+    labels.update({f"{n}_start" if n in inner else n: (along, values) for n, values in coords(batch).items()})
     labels["sample" if plain(samples.info) else "id"] = (along, np.asarray(memoryview(batch.index)).copy())
     labels["valid"] = (along, np.asarray(memoryview(batch.valid)).astype(bool))
     return xr.Dataset(data, {name: value for name, value in labels.items() if name not in data})

@@ -125,7 +125,8 @@ class FrameColumn:
         return np.asarray(self.values, dtype)
 
     def to_pandas(self) -> Any:
-        """As pandas has it: a Categorical, texts, numbers; Int64, boolean and the like where some are missing."""
+        """As pandas has it: a Categorical, texts, numbers; Int64, boolean and the like where integers and truths are
+        missing, NaN where other numbers are."""
         import numpy as np
         import pandas as pd
 
@@ -135,8 +136,12 @@ class FrameColumn:
             return pd.Categorical.from_codes(self._codes, categories=self._categories, ordered=self.ordered)
         if self._mask is None:
             return self._numbers
-        array: Any = pd.Series(self._numbers).convert_dtypes(convert_floating=False).array.copy()  # Int64, boolean, …
-        array[self._mask] = np.nan if array.dtype.kind == "f" else pd.NA
+        native = self._numbers.dtype.newbyteorder("=")
+        if native.kind == "f":
+            return np.where(self._mask, np.nan, self._numbers).astype(native)
+        kinds = {"b": "boolean", "u": f"UInt{8 * native.itemsize}", "i": f"Int{8 * native.itemsize}"}
+        array: Any = pd.array(self._numbers.astype(native), dtype=kinds[native.kind])
+        array[self._mask] = pd.NA
         return array
 
     @property

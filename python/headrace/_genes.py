@@ -76,10 +76,12 @@ def _numbered(names: Any, numbers: Any) -> Genes:
     return Genes(names[numbers], [to])
 
 
-def given_names(what: str, genes: object) -> list[str]:
-    """Of a list; of a dict, such as a vocabulary, its keys in their order."""
-    accepted = "a list of names" + (" or positions of genes, or a boolean for each gene," if what == "genes" else "")
-    accepted += " is expected"
+def given_names(what: str, genes: object, one: bool = True) -> list[str]:
+    """Of a list; of a dict, such as a vocabulary, its keys in their order. `one`: data set, so positions would do."""
+    accepted = "a list of names is expected"
+    if what == "genes":
+        others = " or positions of genes, or a boolean for each gene, is expected"
+        accepted = "a list of names" + others if one else accepted + ": positions and truths are of one data set alone"
     if isinstance(genes, (str, bytes, set, frozenset)) or not hasattr(genes, "__iter__"):
         refuse_type(what, genes, accepted)
     names = list(genes)
@@ -100,7 +102,7 @@ def join(sets: list[DataSet], how: object, missing: str, what: str = "join") -> 
             return Genes(sets[0].genes, [None] * len(sets))
         names = _inner(sets) if how == "inner" else list(dict.fromkeys(g for one in sets for g in one.genes))
         return _mapped(sets, names)
-    return _wanted(what, sets, given_names(what, how), missing)
+    return _wanted(what, sets, given_names(what, how, False), missing)
 
 
 def _inner(sets: list[DataSet]) -> list[str]:

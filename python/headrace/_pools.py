@@ -22,6 +22,10 @@ class Pools:
     def __init__(self, first: Any, size: Any, count: Any, group: Any, rows: Any) -> None:
         self.first, self.size, self.count, self.group, self.rows = first, size, count, group, rows
 
+    def drop_cells(self) -> None:
+        """What the library has a copy of: a number for each cell."""
+        self.rows = self.first = self.size = None
+
     @property
     def middle(self) -> Any:
         """The cell that the pool counts as lying at."""

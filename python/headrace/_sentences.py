@@ -68,6 +68,7 @@ class Described(Added):
         pools = self.pools
         whole = [np.ascontiguousarray(x, np.int64) for x in (pools.begin, pools.first, pools.size, pools.rows)]
         handle.sentences(_AXIS, whole[0], (self.n, *whole[1:]), controls, self.seed, block)
+        pools.drop_cells()
 
     def _row_bytes(self) -> float:
         """Of a cell as it is decoded, about."""

@@ -75,7 +75,7 @@ def _array_view(archive: Archive, one: DataSet, genes: Genes, o: dict[str, Any])
     isel: dict[str, Any] = {}
     if genes.maps[0] is not None:
         isel[dims[1] or "dim_1"] = _columns(genes)
-    made = view(path, isel=isel, dtype=o["dtype"])
+    made = view(path, isel=isel, dtype=o["dtype"] or ("uint8" if one.matrix.dtype == "bool" else None))  # as of rows
     return made, dims[0] or "dim_0"
 
 

@@ -157,3 +157,13 @@ for wrong in (lambda: archive.cells(), lambda: cells.obs["n"], lambda: archive.c
     lines = done.stdout.splitlines()
     assert len(lines) == 3 and all("pip install 'headrace[cells]'" in line for line in lines), done.stderr
     assert "cells(genes=20000)" in lines[0] and lines[1].startswith("obs['n']")
+
+
+def test_whole_numbers_of_a_float_column_stay_floats() -> None:
+    from headrace._frame import FrameColumn
+
+    mask = np.array([False, True, False])
+    ages = FrameColumn("age", numbers=np.array([34.0, 0.0, 51.0]), mask=mask).to_pandas()
+    assert ages.dtype == np.float64 and np.isnan(ages[1]) and ages[2] == 51
+    counts = FrameColumn("n", numbers=np.array([34, 0, 51], ">u2"), mask=mask).to_pandas()
+    assert str(counts.dtype) == "UInt16" and counts.isna().tolist() == mask.tolist()

@@ -181,6 +181,15 @@ def test_unions_have_the_obs_of_all(tmp_path: Path) -> None:
     assert samples.where("dataset == 'lung'").ids.tolist() == list(range(30))
 
 
+def test_truths_are_numbers_however_they_are_read(tmp_path: Path) -> None:
+    x = values(20, 6, "bool", 5)
+    path = place(tmp_path, "truths", x, [f"g{i}" for i in range(6)], 3)
+    for more in ({}, {"row_chunk": 4}):
+        (batch, *_) = hr.open(path).cells("dense", **more).batches(20)
+        got = batch["X"].numpy()
+        assert got.dtype == np.uint8 and np.array_equal(got, x)
+
+
 def test_chunks_that_are_not_there_are_fill_values(tmp_path: Path) -> None:
     """Zeros are not stored; and what else a fill value may be."""
     for fill in (0.0, 3.0):

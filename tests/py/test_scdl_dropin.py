@@ -687,6 +687,8 @@ def test_errors_say_where_else_it_is_done(folder: Path, tmp_path: Path) -> None:
     assert len(SingleCellMemMapDataset(str(folder), mode="r+")) == ROWS
     with pytest.raises(hr.InvalidTypeError, match=r"slice\(3, 6, None\)\]: the number of a row is expected"):
         ds[3:6]  # type: ignore[index]
+    with pytest.raises(hr.InvalidTypeError, match="the number of a row is expected"):
+        ds[np.array([3, 5, 8])]  # type: ignore[index]
     for name, words in (("to_chunked", "headrace cells chunk"), ("concat", "hr.cells"), ("save", "nothing is changed")):
         assert not hasattr(ds, name)
         with pytest.raises(AttributeError, match=rf"no attribute '{name}': .*{words}"):

@@ -147,6 +147,7 @@ def lines(told: Told, disk: Callable[[Path], str]) -> list[str]:
     said += [f"{WORDS[n]:<36} {told.speeds[n]:>9,.0f} cells/s" for n in told.speeds]
     mark = "[green]✔[/green]" if told.equal == told.total else "[red]✘[/red]"
     said.append(f"{mark} {told.equal} of {told.total} rows of a shuffled epoch are the file's, to the bit")
-    said.append(f"[green]✔[/green] a linear model, fed each of {len(told.types)} types as often, names {told.right} of "
-                f"{told.held_out} held-out cells rightly")  # fmt: skip
+    mark = "[green]✔[/green]" if 2 * told.right > told.held_out else "[red]✘[/red]"
+    said.append(f"{mark} a linear model, fed each of {len(told.types)} types as often, names {told.right} of "
+                f"{told.held_out} held-out cells right")  # fmt: skip
     return said

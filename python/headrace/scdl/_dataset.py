@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import tempfile
 
@@ -254,10 +255,12 @@ class SingleCellMemMapDataset:
 
     def __getitem__(self, index: int) -> Row:
         """(2, non-zeros): values over columns."""
-        if not hasattr(index, "__index__"):
+        try:
+            row = operator.index(index)
+        except TypeError:
             raise InvalidTypeError(f"dataset[{shown(index)}]: the number of a row is expected; of many at once: "
-                                   "dataset.__getitems__([3, 5, 8])")  # fmt: skip
-        return self.__getitems__([index])[0]
+                                   "dataset.__getitems__([3, 5, 8])") from None  # fmt: skip
+        return self.__getitems__([row])[0]
 
     def __getitems__(self, indices: Any) -> Rows:
         """Many rows at once, for DataLoaders. The result is a sequence of what `[…]` gives for each."""
