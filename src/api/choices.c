@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/archive.h"
+#include "api/cells.h"
 #include "api/loader.h"
 #include "api/runtime.h"
 
@@ -44,6 +45,16 @@ int loader_choices(struct hr_samples *s, const struct hr_loader_options *o,
     return rc;
 }
 
+/* Cells that are read together; 0: there are none. */
+static uint64_t rows_of_runs(const struct core *c)
+{
+    uint64_t rows = 0;
+    for (size_t i = 0; i < c->n_views; i++)
+        if (c->views[i]->cells && c->views[i]->cells->matrix.row_chunk > rows)
+            rows = c->views[i]->cells->matrix.row_chunk;
+    return rows;
+}
+
 void loader_advise_budget(struct hr_samples *s, const struct hr_loader_options *o,
                           const struct sampling *sampling, struct hr_error *e)
 {
@@ -63,4 +74,8 @@ void loader_advise_budget(struct hr_samples *s, const struct hr_loader_options *
     }
     if (k)
         error_append(e, ". What would fit: %s", text);
+    uint64_t runs = rows_of_runs(s->core);
+    if (runs > 1)
+        error_append(e, ". Runs of fewer cells take less, too: row_chunk=%llu, say",
+                     (unsigned long long)runs / 2);
 }

@@ -167,3 +167,8 @@ def test_whole_numbers_of_a_float_column_stay_floats() -> None:
     assert ages.dtype == np.float64 and np.isnan(ages[1]) and ages[2] == 51
     counts = FrameColumn("n", numbers=np.array([34, 0, 51], ">u2"), mask=mask).to_pandas()
     assert str(counts.dtype) == "UInt16" and counts.isna().tolist() == mask.tolist()
+
+
+def test_a_budget_that_is_too_small_names_the_runs_of_cells(path: str) -> None:
+    with pytest.raises(hr.BudgetError, match=r"Runs of fewer cells take less, too: row_chunk=\d+, say"):
+        hr.open(path).cells().batches(4, memory=2000)
