@@ -235,7 +235,7 @@ def test_over_a_network_they_are_the_same(tmp_path_factory: Any, seed: int) -> N
     w, r = world(tmp_path_factory.mktemp("w") / "a.zarr", seed)
     with served(w.path) as url:
         samples = samples_of(w, url, **draw_view(r, w))
-        with loaders(samples, r.choice((None, 1 << 12)), remainder="short", **draw_options(r, w)) as loader:
+        with loaders(samples, r.choice((None, 1 << 18)), remainder="short", **draw_options(r, w)) as loader:
             for _ in range(2):
                 seen = [i for batch in loader for i in check_csr(w, batch)]
                 assert sorted(seen) == list(range(w.n))
