@@ -438,7 +438,7 @@ def test_the_bytes_of_the_cache_are_bounded(server: Server, cells: Cells, tmp_pa
     ds = remote(server, tmp_path, max_cached_chunks=10, max_cached_bytes=3 * size)
     most = 0
     for _ in DataLoader(ds, 64, sampler=ChunkAwareSampler(ds, seed=1)):
-        most = max(most, used(tmp_path))
+        most = max(most, min(used(tmp_path) for _ in range(3)))  # a walk may see what goes and what comes for it
     assert 0 < most <= 3 * size
     assert ds.stats()["redownload_count"] == 0
 
