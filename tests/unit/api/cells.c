@@ -644,7 +644,7 @@ static void sentences_are_checked_before_they_are_made(void)
     struct hr_loader *l = open_loader(s, &o);
     check(hr_loader_next(l, 20000, &b, &e) == 1);
     hr_batch_release(b);
-    hr_loader_close(l);
+    hr_loader_unref(l);
     hr_samples_unref(s);
 }
 
