@@ -4,6 +4,7 @@
  * consumer. A call of driver_next that finds a batch takes it under that lock once, makes no system
  * call, and leaves word for the turn. */
 #include "run/hook.h"
+#include "run/news.h"
 #include "run/turn.h"
 
 #include <stdarg.h>
@@ -91,7 +92,7 @@ int driver_open(const struct driver_config *c, struct driver **out, struct hr_er
     struct driver *d = mem_zalloc(sizeof *d);
     if (!d)
         return error_nomem(e, sizeof *d, "a loader");
-    d->owner.released = turn_released;
+    d->owner.released = news_released;
     d->turn_task.run = turn_run;
     d->refs = 1;
     d->fixed.c = *c;
@@ -197,7 +198,7 @@ void driver_start(struct driver *d, uint64_t epoch, uint64_t step)
     d->synced.broken.code = 0;
     hook_empty_ring(d, &d->synced.taken, &d->synced.last_taken); /* the turn lets them go */
     d->synced.news_left = true;
-    turn_unlock(d);
+    news_unlock(d);
 }
 
 /* The first finished batch out of the ring; its node becomes the message that it was taken. */
@@ -263,7 +264,7 @@ int driver_next(struct driver *d, uint64_t deadline_ns, int (*interrupted)(void 
                          "the loader belongs to the parent process; open a new one here");
     pthread_mutex_lock(&d->synced.mutex);
     if (answer_locked(d, out, &rc, e)) {
-        turn_unlock(d);
+        news_unlock(d);
         return rc;
     }
     uint64_t start = clock_ns(), now = start, explain = start + d->fixed.c.explain_ns;
@@ -276,7 +277,7 @@ int driver_next(struct driver *d, uint64_t deadline_ns, int (*interrupted)(void 
         if (now >= explain) {
             d->synced.explain = d->synced.news_left = true;
             explain = now + d->fixed.c.explain_ns;
-            turn_unlock(d);
+            news_unlock(d);
             pthread_mutex_lock(&d->synced.mutex);
             continue;
         }
@@ -294,7 +295,7 @@ int driver_next(struct driver *d, uint64_t deadline_ns, int (*interrupted)(void 
         }
     }
     d->synced.wait_ns += clock_ns() - start;
-    turn_unlock(d);
+    news_unlock(d);
     return rc;
 }
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #include "base/mem.h"
-#include "run/turn.h"
+#include "run/news.h"
 
 #define MOST_TENSORS 256
 
@@ -50,7 +50,7 @@ static void run(struct task *t, struct worker *w)
     } else if (!f->orphan && d->synced.waiting) {
         pthread_cond_signal(&d->synced.ready);
     }
-    turn_unlock(d);
+    news_unlock(d);
     if (dead)
         let_go(d, f);
     driver_unref(d);

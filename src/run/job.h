@@ -168,8 +168,9 @@ static inline bool driver_foreign(const struct driver *d)
            __atomic_load_n(d->fixed.c.process, __ATOMIC_RELAXED) != d->process;
 }
 
-/* driver.c */
+/* news.c: a job's message to the turn; `may_turn`: by a worker, which has time for it. */
 void driver_news(struct job *j, enum message_kind kind, bool may_turn);
+/* driver.c */
 void driver_log(struct driver *d, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
