@@ -1,6 +1,6 @@
 /* What all samples derived from one another share: the archive, the sample axes and the views.
  *
- * Building calls (view.c) fill the specs; the first use freezes the core (freeze.c) into the planner's arrays and parts,
+ * Building calls (view.c) fill the specs; the first use freezes the core (settle.c, freeze.c) into the planner's arrays and parts,
  * after which it is immutable. The lock guards building and freezing. Reference counted. */
 #ifndef API_CORE_H
 #define API_CORE_H
@@ -31,6 +31,15 @@ struct dim_spec {
     const int64_t *lag;    /* where in the array each of its positions has its counterpart, or -1 */
     const char *gaps; /* "drop", or how far apart neighbours may be that steps run over; NULL */
 };
+static inline int64_t dim_scale_above(const struct dim_spec *d)
+{
+    return d->scale ? d->scale : 1;
+}
+static inline int64_t dim_scale_below(const struct dim_spec *d)
+{
+    return d->scale ? d->scale_of : 1;
+}
+
 struct view_spec {
     const char *name, *stack;
     const struct array **arrays;
@@ -108,6 +117,8 @@ const char *core_axes_text(const struct core *c, char *out, size_t n);
 const char *core_dim_name(struct core *c, const struct array *x, int d);
 /* Freeze the core if it is not, and settle the ids of `s`. */
 int samples_freeze(struct hr_samples *s, struct hr_error *e);
+/* … of which the first part: lengths of axes, and tables of joins, from the arrays that follow them. With the lock held. */
+int core_settle_axes(struct core *c, struct hr_error *e);
 int64_t samples_count_ids(const struct hr_samples *s); /* frozen samples */
 /* The tensor of a view: dimensions and shape into *t, elements of a sample, strides in items of the stack and of each
  * array dimension (0 where it is dropped). */

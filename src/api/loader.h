@@ -1,4 +1,4 @@
-/* The loader as the files of api/ see it: loader.c (life and consumption), wiring.c (what the
+/* The loader as the files of api/ see it: loader.c (life and consumption), loader_build.c (from options to plan and driver), wiring.c (what the
  * driver needs of samples), sampling.c (weights), loader_state.c (resuming), loader_report.c (plan and stats). */
 #ifndef API_LOADER_H
 #define API_LOADER_H
@@ -63,6 +63,10 @@ struct hr_loader {
 int loader_build(struct hr_samples *s, const struct hr_loader_options *o,
                  const struct sampling *sampling, const struct plan_state *resumed,
                  struct plan **plan, struct driver **driver, struct hr_error *e);
+/* A driver alone, for a plan there is. `before`: the one it succeeds, which keeps all chunks, or NULL. On success the wiring is
+ * the driver's. */
+int loader_driver(struct wiring *w, const struct hr_loader_options *o, struct plan *plan,
+                  struct driver *before, struct driver **driver, struct hr_error *e);
 /* The engine's part of a driver's configuration: budget, tables, reads. */
 void loader_engine_config(const struct wiring *w, const struct hr_loader_options *o,
                           const struct plan *plan, const struct store *store, unsigned workers,
