@@ -164,20 +164,6 @@ static bool same_follow(const struct part *a, const struct part *b)
     return true;
 }
 
-/* Do both take the same chunks across the dimensions that follow no axis? */
-static bool same_cross(const struct part *a, const struct part *b)
-{
-    for (int d = 0; d < a->ndim; d++) {
-        const struct part_axis *x = &a->dim[d], *y = &b->dim[d];
-        if (x->n_groups != y->n_groups)
-            return false;
-        for (uint64_t i = 0; i < x->n_groups; i++)
-            if (x->groups[i].cell != y->groups[i].cell)
-                return false;
-    }
-    return true;
-}
-
 static void add(struct plan_extent *to, const struct plan_extent *x, uint64_t cross)
 {
     to->block = plus(to->block, times(x->block, cross));
@@ -188,13 +174,9 @@ static void add(struct plan_extent *to, const struct plan_extent *x, uint64_t cr
 static void extent_of_members(const struct plan *p, int array, struct plan_extent *out)
 {
     struct members_touch t;
-    uint64_t combos = 1;
     members_touch(p, array, &t);
-    for (int i = 0; i < p->config.n_parts; i++)
-        if (p->config.parts[i].array == array && p->parts[i].combos > combos)
-            combos = p->parts[i].combos;
-    *out = (struct plan_extent){true, times(t.block, combos), times(t.shared, combos),
-                                times(t.distinct, combos)};
+    *out = (struct plan_extent){true, times(t.block, t.across), times(t.shared, t.across),
+                                times(t.distinct, t.across)};
 }
 
 void plan_extent(const struct plan *p, int array, struct plan_extent *out)
@@ -213,8 +195,8 @@ void plan_extent(const struct plan *p, int array, struct plan_extent *out)
         struct plan_extent x;
         bool known = false;
         for (int j = 0; j < i; j++)
-            known = known ||
-                    (p->config.parts[j].array == array && same_cross(&p->parts[j], &p->parts[i]));
+            known = known || (p->config.parts[j].array == array &&
+                              part_same_cross(&p->parts[j], &p->parts[i]));
         first = first < 0 ? i : first;
         hull = hull && same_follow(&p->parts[first], &p->parts[i]);
         cross = plus(cross, known ? 0 : p->parts[i].combos);

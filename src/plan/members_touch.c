@@ -97,6 +97,27 @@ static uint64_t cells_of(const struct marks *k)
     return n;
 }
 
+/* Parts that take the same chunks of a cell, such as cells and controls, are counted once. */
+static uint64_t across_of(const struct plan *p, int array)
+{
+    const struct plan_array *a = &p->config.arrays[array];
+    const struct part *last = NULL;
+    uint64_t n = 0, all = 1;
+    for (int i = 0; i < p->config.n_parts; i++) {
+        bool known = p->config.parts[i].array != array;
+        for (int j = 0; j < i; j++)
+            known = known || (p->config.parts[j].array == array &&
+                              part_same_cross(&p->parts[j], &p->parts[i]));
+        last = p->config.parts[i].array == array ? &p->parts[i] : last;
+        if (!known && !add_u64(n, p->parts[i].combos, &n))
+            n = UINT64_MAX;
+    }
+    for (int d = 0; d < a->ndim; d++)
+        if (last->dim[d].axis < 0 && !mul_u64(all, a->grid[d], &all))
+            all = UINT64_MAX;
+    return n < all ? n : all;
+}
+
 void members_touch(const struct plan *p, int array, struct members_touch *out)
 {
     uint64_t blocks = p->tiles.axis[0].n, looked = blocks < LOOKED ? blocks : LOOKED;
@@ -105,7 +126,7 @@ void members_touch(const struct plan *p, int array, struct members_touch *out)
         if (p->config.parts[i].array == array && p->config.parts[i].members)
             k.x = follower(p, i);
     uint64_t grid = k.x->grid;
-    *out = (struct members_touch){grid, grid, grid, (double)grid};
+    *out = (struct members_touch){grid, grid, grid, across_of(p, array), (double)grid};
     k.stamp = mem_array((size_t)grid, sizeof *k.stamp);
     k.owners = mem_array((size_t)grid, sizeof *k.owners);
     if (k.stamp && k.owners) {

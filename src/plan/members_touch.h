@@ -7,6 +7,7 @@ struct members_touch { /* cells along the dimension that follows the axis */
     uint64_t block;    /* of one block, at most … */
     uint64_t shared;   /* … and of these, such as other blocks touch too */
     uint64_t distinct; /* of the split */
+    uint64_t across;   /* chunks of a cell, at most: along the other dimensions */
     double reads;      /* blocks × cells */
 };
 /* Has the array parts with several rows a sample? */

@@ -309,6 +309,19 @@ void parts_free(struct part *parts, int n_parts)
     mem_free(parts);
 }
 
+bool part_same_cross(const struct part *a, const struct part *b)
+{
+    for (int d = 0; d < a->ndim; d++) {
+        const struct part_axis *x = &a->dim[d], *y = &b->dim[d];
+        if (x->n_groups != y->n_groups)
+            return false;
+        for (uint64_t i = 0; i < x->n_groups; i++)
+            if (x->groups[i].cell != y->groups[i].cell)
+                return false;
+    }
+    return true;
+}
+
 uint64_t part_bytes(const struct part *p)
 {
     uint64_t n = 0;

@@ -65,6 +65,8 @@ uint64_t part_bytes(const struct part *p); /* on the heap */
 
 uint64_t part_chunks(const struct part *p, uint64_t place, uint64_t *chunks, uint64_t cap);
 uint64_t part_chunks_max(const struct part *p);
+/* Do both take the same chunks across the dimensions that follow no axis? */
+bool part_same_cross(const struct part *a, const struct part *b);
 uint64_t part_piece_count(const struct part *p, uint64_t place, uint64_t chunk);
 void part_piece(const struct part *p, uint64_t place, uint64_t chunk, uint64_t i,
                 struct plan_piece *out);

@@ -311,13 +311,13 @@ static void chunk_count(const struct plan *p, int part, uint64_t chunk, double w
 static void members_count(const struct plan *p, int part, struct touch *out)
 {
     int array = p->config.parts[part].array;
-    double chunks = (double)p->parts[part].combos,
-           decoded = (double)p->config.arrays[array].decoded;
+    double decoded = (double)p->config.arrays[array].decoded;
     struct members_touch t;
     for (int i = 0; i < part; i++)
         if (p->config.parts[i].array == array)
             return;
     members_touch(p, array, &t);
+    double chunks = (double)t.across;
     out->exact = false;
     out->distinct += (double)t.distinct * chunks;
     out->distinct_bytes += (double)t.distinct * chunks * decoded;

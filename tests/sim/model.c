@@ -140,7 +140,8 @@ static int do_open(struct sim *m, const struct action *a, struct hr_error *e)
     memset(s->items, 0, rows * m->w.row_items * sizeof *s->items);
     for (uint64_t r = 0; r < s->rows; r++)
         for (int part = 0; part < m->w.config.n_parts; part++)
-            TRY(outside_write(m, s, r, part, e));
+            if (!m->w.parts[part].members)
+                TRY(outside_write(m, s, r, part, e));
     return 0;
 }
 
@@ -193,6 +194,22 @@ static int worker_give(struct sim *m, struct hr_error *e)
     return 0;
 }
 
+/* Of a slot's sample in a row of the model: which, and which of its members. */
+static uint64_t piece_sample(const struct sim *m, const struct engine_piece *p, uint64_t *member)
+{
+    uint64_t n = world_members(&m->w, (int)p->part);
+    *member = p->row % n;
+    return p->row / n;
+}
+
+static bool piece_is_right(const struct sim *m, const struct engine_piece *p)
+{
+    const struct slot *s = &m->slots[p->slot];
+    uint64_t member, sample = piece_sample(m, p, &member);
+    return sample < s->rows &&
+           p->place == world_place(&m->w, (int)p->part, m->epoch, s->ids[sample], member);
+}
+
 static int do_work(struct sim *m, const struct action *a, struct hr_error *e)
 {
     TRY(job_take(m, a, e));
@@ -204,10 +221,7 @@ static int do_work(struct sim *m, const struct action *a, struct hr_error *e)
             struct slot *s = &m->slots[c->pieces[k].slot];
             MUST(s->used && !s->finished, "a piece for slot %u, which is not open",
                  c->pieces[k].slot);
-            MUST(c->pieces[k].row < s->rows &&
-                     plan_place(m->w.plan, m->epoch, s->ids[c->pieces[k].row]) ==
-                         c->pieces[k].place,
-                 "a piece for a wrong row");
+            MUST(piece_is_right(m, &c->pieces[k]), "a piece for a wrong row");
             s->writers++;
         }
         MUST(c->n_pieces || c->hold != ENGINE_NO_HOLD, "chunk %llu is read for nobody",
@@ -251,8 +265,7 @@ static int batch_check(struct sim *m, const struct slot *s, struct hr_error *e)
              !memcmp(m->valid, s->valid, s->rows),
          "batch %llu has other samples than the order says", (unsigned long long)s->step);
     for (uint64_t r = 0; r < s->rows && !s->must_fail; r++)
-        if (world_row_check(&m->w, plan_place(m->w.plan, m->epoch, s->ids[r]),
-                            s->items + r * m->w.row_items, e))
+        if (world_row_check(&m->w, m->epoch, s->ids[r], s->items + r * m->w.row_items, e))
             return error_context(e, HR_EDATA, "batch %llu, row %llu", (unsigned long long)s->step,
                                  (unsigned long long)r);
     return 0;
@@ -339,7 +352,9 @@ static int piece_write(struct sim *m, const struct engine_chunk *c, const struct
                        struct hr_error *e)
 {
     struct slot *s = &m->slots[p->slot];
-    uint64_t *row = s->items + p->row * m->w.row_items + m->w.view_at[m->w.parts[p->part].view];
+    uint64_t member, sample = piece_sample(m, p, &member);
+    uint64_t *row =
+        s->items + sample * m->w.row_items + world_member_at(&m->w, (int)p->part, member);
     uint64_t n = plan_part_piece_count(m->w.plan, (int)p->part, p->place, c->chunk);
     MUST(n, "a piece of chunk %llu that part %u of sample %lld does not want",
          (unsigned long long)c->chunk, p->part, (long long)p->place);
@@ -397,32 +412,34 @@ static void job_forget(struct sim *m, struct running *r)
     *r = (struct running){.results = r->results};
 }
 
-static int64_t model_place(const struct sim *m, const struct slot *s, uint64_t row)
+/* Does the batch want the chunk for this member, and has not got it yet? */
+static bool member_waits(const struct sim *m, const struct slot *s, uint64_t r, int part,
+                         uint64_t member, uint64_t chunk)
 {
-    return plan_place(m->w.plan, m->epoch, s->ids[row]);
+    uint64_t touched[MOST_TOUCHED];
+    int64_t place = world_place(&m->w, part, m->epoch, s->ids[r], member);
+    uint64_t n = plan_part_chunks(m->w.plan, part, place, touched, MOST_TOUCHED);
+    for (uint64_t i = 0; i < n; i++) {
+        struct plan_piece x;
+        if (touched[i] != chunk)
+            continue;
+        plan_part_piece(m->w.plan, part, place, chunk, 0, &x);
+        return !s->items[r * m->w.row_items + world_member_at(&m->w, part, member) + x.to_offset];
+    }
+    return false;
 }
 
 /* Open batches that touch the chunk and have not got it yet must fail. */
 static void giant_fails(struct sim *m, uint32_t array, uint64_t chunk)
 {
-    uint64_t touched[MOST_TOUCHED];
-    for (uint32_t s = 0; s < m->n_slots; s++)
-        for (uint64_t r = 0; m->slots[s].used && !m->slots[s].finished && r < m->slots[s].rows; r++)
-            for (int p = 0; p < m->w.config.n_parts; p++) {
-                if (m->w.parts[p].array != (int)array)
-                    continue;
-                uint64_t n = plan_part_chunks(m->w.plan, p, model_place(m, &m->slots[s], r),
-                                              touched, MOST_TOUCHED);
-                for (uint64_t i = 0; i < n; i++) {
-                    struct plan_piece x;
-                    if (touched[i] != chunk)
-                        continue;
-                    plan_part_piece(m->w.plan, p, model_place(m, &m->slots[s], r), chunk, 0, &x);
-                    if (!m->slots[s].items[r * m->w.row_items + m->w.view_at[m->w.parts[p].view] +
-                                           x.to_offset])
-                        m->slots[s].must_fail = true;
-                }
-            }
+    for (uint32_t i = 0; i < m->n_slots; i++) {
+        struct slot *s = &m->slots[i];
+        for (uint64_t r = 0; s->used && !s->finished && r < s->rows; r++)
+            for (int p = 0; p < m->w.config.n_parts; p++)
+                for (uint64_t k = 0; k < world_members(&m->w, p); k++)
+                    s->must_fail |=
+                        m->w.parts[p].array == (int)array && member_waits(m, s, r, p, k, chunk);
+    }
 }
 
 static int job_larger(struct sim *m, struct running *r, uint32_t index, struct hr_error *e)

@@ -12,49 +12,58 @@
 
 #define MOST_STEPS 300000 /* actions of a schedule; the longest take some thousands */
 
+/* Runs of a chunk's needs, and the batches, counted from 1, of the first and the last one; 0: none yet. */
+struct residency {
+    uint32_t runs;
+    int64_t first, last;
+};
+
 /* Reads of a chunk in an epoch never exceed the runs of its needs in which the next need is always known in time: less than
  * `reach` batches after the last one, or, while the first window is still being planned, after the first. */
-static int residencies_count(struct sim *m, uint32_t *runs, int64_t *first, int64_t *last,
-                             struct hr_error *e)
+static void residency_add(const struct sim *m, struct residency *x, int64_t step)
 {
-    const struct plan_config *c = &m->w.config;
-    int64_t reach = m->s.facts.window - m->s.facts.max_open + 1, rows;
+    int64_t reach = m->s.facts.window - m->s.facts.max_open + 1;
+    int64_t since = x->first <= (int64_t)m->s.facts.window ? x->first : x->last;
+    if (!x->last || step - since >= reach) {
+        x->runs++;
+        x->first = step;
+    }
+    x->last = step;
+}
+
+static void sample_add(struct sim *m, struct residency *all, int part, int64_t id, int64_t step)
+{
     uint64_t touched[MOST_TOUCHED];
+    for (uint64_t k = 0; k < world_members(&m->w, part); k++) {
+        int64_t place = world_place(&m->w, part, m->epoch, id, k);
+        uint64_t n = plan_part_chunks(m->w.plan, part, place, touched, MOST_TOUCHED);
+        for (uint64_t i = 0; i < n; i++)
+            residency_add(m, &all[model_chunk(m, (uint32_t)m->w.parts[part].array, touched[i])],
+                          step);
+    }
+}
+
+static int residencies_count(struct sim *m, struct residency *all, struct hr_error *e)
+{
+    int64_t rows, parts = m->w.config.n_parts;
     TRY(plan_cursor_seek(m->cursor, m->epoch, m->start_step, e));
     for (int64_t step = 1; (rows = plan_cursor_next(m->cursor, m->ids, m->valid)) > 0; step++)
-        for (int64_t r = 0; r < rows * c->n_parts; r++) {
-            int part = (int)(r % c->n_parts);
-            int64_t place = plan_place(m->w.plan, m->epoch, m->ids[r / c->n_parts]);
-            uint64_t n = plan_part_chunks(m->w.plan, part, place, touched, MOST_TOUCHED);
-            for (uint64_t i = 0; i < n; i++) {
-                uint64_t at = model_chunk(m, (uint32_t)c->parts[part].array, touched[i]);
-                int64_t since = first[at] <= (int64_t)m->s.facts.window ? first[at] : last[at];
-                if (!last[at] || step - since >= reach) {
-                    runs[at]++;
-                    first[at] = step;
-                }
-                last[at] = step;
-            }
-        }
+        for (int64_t r = 0; r < rows * parts; r++)
+            sample_add(m, all, (int)(r % parts), m->ids[r / parts], step);
     return 0;
 }
 
 static int residencies_check(struct sim *m, struct hr_error *e)
 {
-    int64_t *first = mem_array(m->w.all_chunks, sizeof *first);
-    int64_t *last = mem_array(m->w.all_chunks, sizeof *last);
-    uint32_t *runs = mem_array(m->w.all_chunks, sizeof *runs);
-    int rc = first && last && runs ? residencies_count(m, runs, first, last, e)
-                                   : error_nomem(e, 0, "a check");
+    struct residency *all = mem_array(m->w.all_chunks, sizeof *all);
+    int rc = all ? residencies_count(m, all, e) : error_nomem(e, 0, "a check");
     for (uint64_t at = 0; at < m->w.all_chunks && !rc; at++)
-        if (m->chunk_reads[at] > runs[at])
+        if (m->chunk_reads[at] > all[at].runs)
             rc =
                 error_set(e, HR_EINTERNAL,
                           "chunk %llu was read %u times in %u residencies, at a comfortable budget",
-                          (unsigned long long)at, m->chunk_reads[at], runs[at]);
-    mem_free(first);
-    mem_free(last);
-    mem_free(runs);
+                          (unsigned long long)at, m->chunk_reads[at], all[at].runs);
+    mem_free(all);
     return rc;
 }
 
@@ -259,6 +268,7 @@ static void tally_add(struct tally *t, const struct sim *m)
     const struct engine_stats *s = engine_stats(m->g);
     const struct engine_facts *f = &m->s.facts;
     t->schedules++;
+    t->sentences += m->w.cells > 0;
     t->minimum += m->s.engine.budget == f->minimum;
     t->batches += s->batches_finished;
     t->failed += m->failed;

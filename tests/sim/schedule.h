@@ -27,7 +27,7 @@ struct schedule {
 };
 struct tally { /* over all schedules */
     uint64_t schedules, minimum, steps, batches, failed, rereads, held, pushed, copies, kept,
-        restarts, larger;
+        restarts, larger, sentences;
     uint64_t push, hold, keep, tight;
 };
 

@@ -31,6 +31,7 @@ static void tally_print(const struct tally *total)
     PRINT(failed);
     PRINT(larger);
     PRINT(restarts);
+    PRINT(sentences);
 }
 
 static void claim(int n, bool ok, const char *what)
@@ -79,8 +80,8 @@ int main(int argc, char **argv)
           "a fifth of them at exactly the smallest accepted budget");
     claim(3,
           one || (t.push && t.hold && t.keep && t.rereads && t.copies && t.kept && t.larger &&
-                  t.restarts && t.failed),
-          "every way of the engine was taken");
+                  t.restarts && t.failed && t.sentences),
+          "every way of the engine was taken, by plain samples and sentences");
     claim(4, !mem_live(), "nothing is left allocated");
     printf("1..4\n");
     return failures != 0;

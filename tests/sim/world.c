@@ -1,6 +1,6 @@
 /* Worlds are small (tens to hundreds of samples) but draw every feature of the geometry: one to three sample axes in any
  * dimension, strides, tables, edges, crops, constants, chunks that do not divide the axis, rectilinear grids, windows and offsets, steps and lists that cross chunks in several
- * runs, arrays of slower and faster chunking side by side, filters, streams, ranks. */
+ * runs, arrays of slower and faster chunking side by side, filters, streams, ranks; and sentences. */
 #include "world.h"
 
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "base/keyed.h"
 #include "base/mem.h"
 #include "plan/split.h"
+#include "sentences.h"
 
 uint64_t rng_next(struct rng *r)
 {
@@ -67,7 +68,7 @@ static void axes_assign(struct world *w, int i, int ndim)
     }
 }
 
-static uint64_t places_of(const struct plan_axis *x)
+uint64_t world_places(const struct plan_axis *x)
 {
     return x->places ? x->places : x->n;
 }
@@ -84,8 +85,8 @@ static void array_draw(struct world *w, int i)
     for (int d = 0; d < a->ndim; d++) {
         int axis = w->axis_of[i][d];
         w->stride[i][d] = w->general ? rng_range(r, 1, rng_chance(r, 60) ? 1 : 4) : 1;
-        a->shape[d] = axis < 0 ? rng_range(r, 1, 5)
-                               : places_of(&w->axes[axis]) * w->stride[i][d] + rng_below(r, 4);
+        uint64_t along = axis < 0 ? 0 : w->cells ? w->cells : world_places(&w->axes[axis]);
+        a->shape[d] = axis < 0 ? rng_range(r, 1, 5) : along * w->stride[i][d] + rng_below(r, 4);
         a->chunk[d] = axis < 0 ? rng_range(r, 1, a->shape[d]) : lengths[rng_below(r, 9)];
         if (axis >= 0 && rng_chance(r, 8))
             a->chunk[d] = a->shape[d];
@@ -130,7 +131,7 @@ static void table_draw(struct world *w, int part, int d, uint64_t size)
 {
     struct rng *r = &w->rng;
     struct plan_dim *dim = &w->parts[part].dim[d];
-    uint64_t places = places_of(&w->axes[dim->axis]);
+    uint64_t places = world_places(&w->axes[dim->axis]);
     bool rise = rng_chance(r, 70);
     for (uint64_t p = 0; p < places; p++)
         w->tables[part][d][p] = rng_chance(r, 10) ? -1
@@ -146,6 +147,10 @@ static void follow_draw(struct world *w, int part, int d, int axis, const struct
     static const enum plan_edge edges[] = {EDGE_PAD, EDGE_REFLECT, EDGE_CLIP};
     dim->kind = SEL_SAMPLE;
     dim->axis = axis;
+    if (w->cells) {
+        sentences_follow(w, part, d);
+        return;
+    }
     dim->start = rng_chance(r, 55) ? 0 : (int64_t)rng_below(r, 8) - 4;
     dim->count = rng_chance(r, 65) ? 1 : (int64_t)rng_range(r, 2, 4);
     dim->step = 1;
@@ -192,8 +197,10 @@ static void views_draw(struct world *w)
     for (int v = 0; v < c->n_views; v++) {
         w->views[v] = (struct plan_view){.name = names[v], .item = rng_chance(r, 60) ? 400 : 100};
         int parts = rng_chance(r, 75) ? 1 : 2;
+        int first = c->n_parts;
         for (int i = 0; i < parts; i++)
             part_draw(w, c->n_parts++, v, (int)rng_below(r, (uint64_t)c->n_arrays));
+        w->views[v].items *= world_members(w, first);
         w->view_at[v] = w->row_items;
         w->row_items += w->views[v].items;
     }
@@ -217,7 +224,7 @@ static bool ids_find(struct world *w)
     }
     if (split_holes(w->arrays, w->parts, c->n_parts, w->axes, c->n_axes, NULL, &holes, NULL))
         return false;
-    if (!holes && rng_chance(&w->rng, 85))
+    if (!holes && rng_chance(&w->rng, w->cells ? 60 : 85))
         return true;
     if (bitmap_init(&w->filter, ids))
         return false;
@@ -256,7 +263,7 @@ static void axes_draw(struct world *w)
     struct rng *r = &w->rng;
     static const uint64_t longest[] = {60, 60, 60, 60, 60, 60, 60, 160, 160, 600};
     static const uint64_t product[] = {60, 14, 6};
-    w->general = rng_chance(r, 45);
+    w->general = rng_chance(r, 45) && !w->cells;
     w->config.axes = w->axes;
     w->config.n_axes = w->general ? (int)rng_range(r, 1, 3) : 1;
     for (int a = 0; a < w->config.n_axes; a++) {
@@ -305,12 +312,15 @@ int world_init(struct world *w, uint64_t seed, struct hr_error *e)
     c->parts = w->parts;
     c->n_arrays = (int)rng_range(&w->rng, 1, WORLD_ARRAYS);
     w->partial = rng_chance(&w->rng, 40);
+    w->cells = sentences_cells(seed);
     axes_draw(w);
     for (int i = 0; i < c->n_arrays; i++) {
         array_draw(w, i);
         w->first_chunk[i] = w->all_chunks;
         w->all_chunks += w->chunks[i];
     }
+    if (w->cells && sentences_draw(w))
+        return 1;
     views_draw(w);
     if (!ids_find(w))
         return 1;
@@ -325,103 +335,9 @@ void world_dispose(struct world *w)
     plan_unref(w->plan);
     weights_unref(w->config.weights);
     bins_unref(w->config.bins);
+    members_unref(w->members[0]);
+    members_unref(w->members[1]);
     bitmap_dispose(&w->filter);
-}
-
-/* ---- what elements are ------------------------------------------------------------------------------------------- */
-
-static uint64_t item_number(const struct world *w, uint32_t array, const uint64_t *index)
-{
-    const struct plan_array *a = &w->arrays[array];
-    uint64_t at = 0;
-    for (int d = 0; d < a->ndim; d++) {
-        if (index[d] >= a->shape[d])
-            return 0;
-        at = at * a->shape[d] + index[d];
-    }
-    return ((uint64_t)array + 1) << 48 | at;
-}
-
-uint64_t world_chunk_item(const struct world *w, uint32_t array, uint64_t chunk, uint64_t offset)
-{
-    const struct plan_array *a = &w->arrays[array];
-    uint64_t index[PLAN_MAX_DIMS];
-    for (int d = a->ndim - 1; d >= 0; d--) {
-        uint64_t cell = chunk % a->grid[d], from = cell * a->chunk[d], length = a->chunk[d];
-        chunk /= a->grid[d];
-        if (a->edges[d]) {
-            from = a->edges[d][cell];
-            length = a->edges[d][cell + 1] - from;
-        }
-        index[d] = from + offset % length;
-        offset /= length;
-    }
-    return offset || chunk ? 0 : item_number(w, array, index);
-}
-
-/* Index of step k along a dimension that follows an axis; -1: outside. */
-static int64_t follow_index(const struct plan_array *a, int d, const struct plan_dim *dim,
-                            uint64_t place, int64_t k)
-{
-    int64_t size = (int64_t)a->shape[d], start = dim->start,
-            span = (dim->count - 1) * dim->step + 1;
-    if (dim->table && dim->table[place] < 0)
-        return -1;
-    if (dim->table)
-        start += dim->table[place];
-    else
-        start += (int64_t)place * (dim->mul ? dim->mul : 1) / (dim->div ? dim->div : 1);
-    if (dim->edge == EDGE_CLIP)
-        start = start < 0 ? 0 : start > size - span ? size - span : start;
-    int64_t index = start + k * dim->step;
-    if (dim->edge == EDGE_REFLECT)
-        index = index < 0 ? -index : index >= size ? 2 * (size - 1) - index : index;
-    return index < 0 || index >= size ? -1 : index;
-}
-
-static uint64_t place_on(const struct world *w, int axis, uint64_t place)
-{
-    for (int a = w->config.n_axes - 1; a > axis; a--)
-        place /= places_of(&w->axes[a]);
-    return place % places_of(&w->axes[axis]);
-}
-
-static int part_check(const struct world *w, int part, uint64_t place, const uint64_t *row,
-                      struct hr_error *e)
-{
-    const struct plan_part *p = &w->parts[part];
-    const struct plan_array *a = &w->arrays[p->array];
-    int64_t k[PLAN_MAX_DIMS] = {0};
-    for (int d = 0; d >= 0;) {
-        uint64_t index[PLAN_MAX_DIMS], to = w->view_at[p->view] + p->to_offset, wanted;
-        bool outside = false;
-        for (int i = 0; i < a->ndim; i++) {
-            const struct plan_dim *dim = &p->dim[i];
-            int64_t at = dim->kind == SEL_SAMPLE
-                             ? follow_index(a, i, dim, place_on(w, dim->axis, place), k[i])
-                         : dim->kind == SEL_SLICE ? dim->start + k[i] * dim->step
-                                                  : dim->list[k[i]];
-            index[i] = (uint64_t)at;
-            outside = outside || at < 0;
-            to += (uint64_t)k[i] * dim->to_stride;
-        }
-        wanted = outside ? WORLD_OUTSIDE : item_number(w, (uint32_t)p->array, index);
-        if (row[to] != wanted)
-            return error_set(e, HR_EDATA,
-                             "part %d of the sample at %llu: item %llu is %llx, should be %llx",
-                             part, (unsigned long long)place, (unsigned long long)to,
-                             (unsigned long long)row[to], (unsigned long long)wanted);
-        for (d = a->ndim - 1; d >= 0 && ++k[d] == p->dim[d].count; d--)
-            k[d] = 0;
-    }
-    return 0;
-}
-
-int world_row_check(const struct world *w, int64_t place, const uint64_t *row, struct hr_error *e)
-{
-    for (int i = 0; i < w->config.n_parts; i++)
-        TRY(part_check(w, i, (uint64_t)place, row, e));
-    return 0;
 }
 
 void world_describe(const struct world *w)
@@ -456,6 +372,7 @@ void world_describe(const struct world *w)
                        p->dim[d].table ? " table" : "");
         printf("\n");
     }
+    sentences_describe(w);
     printf(
         "# samples %llu, steps %llu, rows %llu, streams %llu, world %llu, blocks %llu of %llu "
         "cells, spread %llu, "

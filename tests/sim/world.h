@@ -19,6 +19,7 @@ bool rng_chance(struct rng *r, unsigned percent);
 #define WORLD_ARRAYS 3
 #define WORLD_VIEWS  3
 #define WORLD_PARTS  6
+#define WORLD_PLACES 700
 struct world {
     struct rng rng;
     struct plan_config config;
@@ -33,7 +34,11 @@ struct world {
     uint64_t stride[WORLD_ARRAYS][3];
     bool edged[WORLD_ARRAYS]; /* `edges` is taken */
     bool partial;             /* of all arrays single samples can be fetched */
-    int64_t tables[WORLD_PARTS][3][700];
+    int64_t tables[WORLD_PARTS][3][WORLD_PLACES];
+    uint64_t cells;               /* samples are sentences of these (sentences.h); 0: no */
+    struct members *members[2];   /* … their own, and controls or NULL */
+    int64_t middle[WORLD_PLACES]; /* … where they count as lying */
+    uint64_t unit;                /* … and what blocks are multiples of */
     struct bitmap filter;
     struct plan *plan;
     uint64_t view_at[WORLD_VIEWS],
@@ -44,11 +49,18 @@ struct world {
 int world_init(struct world *w, uint64_t seed,
                struct hr_error *e); /* 0, or 1: this seed gives no valid plan */
 void world_dispose(struct world *w);
+uint64_t world_places(const struct plan_axis *x); /* how many there are of an axis */
 #define WORLD_OUTSIDE UINT64_MAX /* what the model writes where a sample leaves the array */
 /* The number of the element at `offset` of a decoded chunk; 0 when it lies outside the array. */
 uint64_t world_chunk_item(const struct world *w, uint32_t array, uint64_t chunk, uint64_t offset);
-/* Does the row hold what the boxes of the sample at `place` say? Else a sentence in e. */
-int world_row_check(const struct world *w, int64_t place, const uint64_t *row, struct hr_error *e);
+/* Rows of a tensor that a sample has of a part, and where one of them lies: a place, or of a sentence a row of the array. */
+uint64_t world_members(const struct world *w, int part);
+int64_t world_place(const struct world *w, int part, uint64_t epoch, int64_t id, uint64_t member);
+/* Where in a row of the model a part's member begins. */
+uint64_t world_member_at(const struct world *w, int part, uint64_t member);
+/* Does the row hold what the boxes of the sample say? Else a sentence in e. */
+int world_row_check(const struct world *w, uint64_t epoch, int64_t id, const uint64_t *row,
+                    struct hr_error *e);
 void world_describe(const struct world *w);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "plan/cost.h"
 #include "plan/members_touch.h"
+#include "plan/touch.h"
 #include "setup.h"
 #include <string.h>
 
@@ -138,7 +139,7 @@ static void wrong_numbers_are_errors(void)
 }
 
 /* A plan of 12 such samples over rows in chunks of 10, with controls from the same array. */
-static void open_plan(struct setup *s, struct members *own, struct members *beside, struct plan **p)
+static void open_setup(struct setup *s, struct members *own, struct members *beside)
 {
     static int64_t table[12];
     setup_rows(s, ROWS, 10);
@@ -157,7 +158,6 @@ static void open_plan(struct setup *s, struct members *own, struct members *besi
     s->config.n_views = s->config.n_parts = 2;
     s->config.block = 0;
     s->config.rows = 3;
-    check(!plan_open(&s->config, p, NULL));
 }
 
 static void a_plan_finds_them_row_by_row(void)
@@ -165,7 +165,8 @@ static void a_plan_finds_them_row_by_row(void)
     struct setup s;
     struct plan *p = NULL;
     struct members *own = made(false, 1), *beside = made(true, 1);
-    open_plan(&s, own, beside, &p);
+    open_setup(&s, own, beside);
+    check(!plan_open(&s.config, &p, NULL));
     members_unref(own); /* the plan has its own references */
     members_unref(beside);
     uint64_t at, reads = 0;
@@ -199,6 +200,38 @@ static void a_plan_finds_them_row_by_row(void)
     plan_unref(p);
 }
 
+/* Several views of one array: their rows lie in the same cells, across which each may take chunks of its own. */
+static void views_take_chunks_of_their_own_across(void)
+{
+    struct setup s;
+    struct plan *p = NULL;
+    struct members *own = made(false, 1), *beside = made(true, 1);
+    open_setup(&s, own, beside);
+    s.arrays[0].shape[1] = 12; /* chunks of 8 columns: 2 across */
+    s.arrays[0].grid[1] = 2;
+    for (int i = 0; i < 2; i++)
+        s.parts[i].dim[1] = (struct plan_dim){
+            .kind = SEL_SLICE, .start = 8 * i, .count = 4, .step = 1, .to_stride = 1};
+    s.views[0].items = s.views[1].items = 4 * 4;
+    check(!plan_open(&s.config, &p, NULL));
+    struct members_touch t;
+    struct plan_extent x;
+    struct touch all;
+    members_touch(p, 0, &t);
+    plan_extent(p, 0, &x);
+    touch_count(p, &all);
+    check(t.across == 2 && x.split == 2 * t.distinct && x.block == 2 * t.block);
+    check(all.distinct == (double)x.split && all.reads == 2 * t.reads);
+    plan_unref(p);
+    s.parts[1].dim[1].start = 4; /* the columns of one chunk: cells and controls are one read */
+    check(!plan_open(&s.config, &p, NULL));
+    members_touch(p, 0, &t);
+    check(t.across == 1);
+    plan_unref(p);
+    members_unref(own);
+    members_unref(beside);
+}
+
 int main(void)
 {
     RUN(samples_share_a_pool_out);
@@ -206,5 +239,6 @@ int main(void)
     RUN(each_may_draw_for_itself);
     RUN(wrong_numbers_are_errors);
     RUN(a_plan_finds_them_row_by_row);
+    RUN(views_take_chunks_of_their_own_across);
     return t_done();
 }
