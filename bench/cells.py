@@ -2,6 +2,7 @@
 """What single cells cost: Headrace, bare C loops and other loaders on one atlas (cells/make.py says what it is).
 
     bench/cells.py [--folder DIR] [--rounds N] [--only scdl,zarr,tokens,http,wan,quality] [--json FILE]
+    bench/run.py --only cells            # the same as cells of the comparison, `cells_scdl` and so on
 
 scdl     plain SCDL to CSR, local: a bare gather, 40 lines of numpy, bionemo-scdl's DataLoader
 zarr     AnnData on Zarr to CSR, local: a bare loop that decodes and lays out rows, annbatch
@@ -11,8 +12,8 @@ wan      20 ms away, 10 Gbit/s: the epoch beside bare GETs of the same objects; 
 quality  every cell once, as written; entropy of labels in a batch, variance of batch means
 
 Every measurement is a process of its own, page cache warm; the programs of a section take turns, `--rounds` times.
-Shown is
-the best round and the least CPU time; a bar compares best with best.
+Shown is the best round and the least CPU time; a bar compares best with best. A loader whose environment is not there
+(`venvs.sh cells` makes them) is left out, and its bars are named as skipped. The atlas is made where it is not there.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,71 +33,17 @@ ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "tests" / "wire"))
 sys.path.insert(0, str(HERE))
 
+import nginx  # noqa: E402
 import wan as networks  # noqa: E402
 from nginx import Nginx  # noqa: E402
 from wan import Near, Wan  # noqa: E402
 
-from report import Bar, bar_cells, plain_table  # noqa: E402
+from cells_programs import ATLAS, FLOOR, GET, Absent, Programs, Pythons, atlas, has, run  # noqa: E402
+from programs import PYTHON_312, PYTHON_SCDL, Failed, Result, build  # noqa: E402
+from report import Bar, Row, Skipped, bar_cells, plain_table  # noqa: E402
 
 CELLS = 200_000
-FLOOR = ROOT / "build" / "bench" / "bench" / "cells_floor"
-GET = FLOOR.with_name("get")
-Result = dict[str, Any]
 Run = Callable[[], Result]
-
-
-class Failed(Exception):
-    pass
-
-
-def run(*command: object, within: Sequence[str] = ()) -> Result:
-    """The last JSON line of a program."""
-    done = subprocess.run(
-        [*within, *(str(c) for c in command)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not lines:
-        raise Failed((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1])
-    return dict(json.loads(lines[-1]))
-
-
-class Programs:
-    """How each loader is started."""
-
-    def __init__(self, folder: Path, a: argparse.Namespace) -> None:
-        self.folder, self.a = folder, a
-
-    def where(self, layout: str, url: str | None) -> str:
-        return f"{url}/{layout}" if url else str(self.folder / layout)
-
-    def gather(self) -> Result:
-        return run(self.a.floor, "gather", self.folder / "scdl")
-
-    def decode(self, layout: str) -> Result:
-        return run(self.a.floor, "decode", self.folder / f"{layout}.chunks", self.folder / "scdl" / "row_ptr.npy")
-
-    def script(
-        self, python: Path, name: str, layout: str, url: str | None, within: Sequence[str], *more: object
-    ) -> Result:
-        return run(
-            python, "-W", "ignore", HERE / "cells" / name, "--atlas", self.where(layout, url), *more, within=within
-        )
-
-    def memmap(self, *more: object) -> Result:
-        return self.script(self.a.python312, "memmap.py", "scdl", None, (), *more)
-
-    def bionemo(self, *more: object) -> Result:
-        return self.script(self.a.python_scdl, "bionemo_loader.py", "scdl", None, (), *more)
-
-    def annbatch(self, layout: str, *more: object, url: str | None = None, within: Sequence[str] = ()) -> Result:
-        return self.script(self.a.python312, "annbatch_loader.py", layout, url, within, *more)
-
-    def proposal(self, layout: str, url: str, *more: object, within: Sequence[str] = ()) -> Result:
-        rows = int(layout[5:-1]) * 1000
-        return self.script(self.a.python_scdl, "scdl_remote.py", layout, url, within, "--chunk-rows", rows, *more)
-
-    def headrace(self, layout: str, *more: object, url: str | None = None, within: Sequence[str] = ()) -> Result:
-        return self.script(Path(sys.executable), "headrace_cells.py", layout, url, within, *more)
 
 
 def rate(r: Result) -> float:
@@ -103,33 +51,37 @@ def rate(r: Result) -> float:
 
 
 class Table:
-    """What was measured, and what was promised."""
+    """What was measured in a section, and what was promised."""
 
-    def __init__(self, rounds: int) -> None:
-        self.rounds = rounds
+    def __init__(self, cell: str, rounds: int) -> None:
+        self.cell, self.rounds = cell, rounds
         self.raw: dict[str, list[Result]] = {}
+        self.failed: dict[str, Failed] = {}
         self.bars: list[Bar] = []
+        self.skipped: list[Skipped] = []
 
     def take_turns(self, runs: dict[str, Run]) -> None:
-        failed = set()
         for turn in range(self.rounds):
             for name in list(runs)[:: -1 if turn % 2 else 1]:
-                if name in failed:
-                    continue
-                try:
-                    self.raw.setdefault(name, []).append(runs[name]())
-                except Failed as e:
-                    failed.add(name)
-                    print(f"{name}: {e}", file=sys.stderr, flush=True)
+                if name not in self.failed and (r := self.one(name, runs[name])):
+                    self.raw.setdefault(name, []).append(r)
         for name in runs:
             self.show(name)
+
+    def one(self, name: str, run: Run) -> Result | None:
+        try:
+            return run()
+        except Failed as e:
+            self.failed[name] = e
+            print(f"{name}: {'left out: ' if isinstance(e, Absent) else ''}{e}", file=sys.stderr, flush=True)
+            return None
 
     def show(self, name: str) -> None:
         if not (of := self.raw.get(name)):
             return
         best = max(of, key=rate)
         cpu = min(r["cpu"] / r["cells"] for r in of) * 1e6
-        first = min((r["first_batch"] for r in of if r.get("first_batch")), default=None)
+        first = self.first(name)
         peak = best["peak_rss"] / 1e6
         shown = "" if first is None else f"first {1e3 * first:6.0f} ms"
         print(f"{name:38} {rate(best):9,.0f} cells/s {cpu:6.2f} CPU µs/cell {peak:6.0f} MB  {shown}", flush=True)
@@ -138,20 +90,44 @@ class Table:
         return max((rate(r) for r in self.raw.get(name, [])), default=None)
 
     def first(self, name: str) -> float | None:
-        return min((r["first_batch"] for r in self.raw.get(name, [])), default=None)
+        return min((r["first_batch"] for r in self.raw.get(name, []) if r.get("first_batch")), default=None)
 
-    def bar(self, what: str, limit: float, over: str, under: str | None = None, note: str = "") -> None:
+    def bar(self, what: str, limit: float, over: str, under: str | None = None) -> None:
         """Speed of `over`, or how many times that of `under`."""
         a, b = self.best(over), self.best(under) if under else 1.0
         measured = a / b if a is not None and b is not None else None
-        self.bars.append(Bar("cells", what, limit, True, measured, "×" if under else "cells/s", note))
+        self.limit(what, limit, True, measured, "×" if under else "cells/s", [over, under or over])
 
     def first_bar(self, what: str, limit: float, over: str, under: str) -> None:
         a, b = self.first(over), self.first(under)
-        self.bars.append(Bar("cells", what, limit, False, a / b if a and b else None, "×"))
+        self.limit(what, limit, False, a / b if a and b else None, "×", [over, under])
 
-    def limit(self, what: str, limit: float, at_least: bool, measured: float | None, unit: str = "") -> None:
-        self.bars.append(Bar("cells", what, limit, at_least, measured, unit))
+    def limit(
+        self, what: str, limit: float, at_least: bool, measured: float | None, unit: str = "", of: Sequence[str] = ()
+    ) -> None:
+        """`of`: whose figures it is made of."""
+        reasons = [self.failed[name] for name in of if name in self.failed]
+        absent = next((e for e in reasons if isinstance(e, Absent)), None)
+        if absent:
+            self.skipped.append(Skipped(self.cell, what, str(absent)))
+        else:
+            note = str(reasons[0])[:160] if reasons else ""
+            self.bars.append(Bar(self.cell, what, limit, at_least, measured, unit, note))
+
+    def rows(self) -> list[Row]:
+        out = [Row(self.cell, name, note=str(e)[:160]) for name, e in self.failed.items()]
+        for name, of in self.raw.items():
+            best, first = max(of, key=rate), self.first(name)
+            cpu = min(r["cpu"] / r["cells"] for r in of) * 1e6
+            row = Row(
+                self.cell,
+                name,
+                peak_mb=best["peak_rss"] / 1e6,
+                note=f"{rate(best):,.0f} cells/s, {cpu:.1f} CPU µs a cell",
+            )
+            row.first_ms = 1e3 * first if first else None
+            out.append(row)
+        return out
 
 
 # ---- sections --------------------------------------------------------------------------------------------------------
@@ -195,6 +171,8 @@ def tokens(p: Programs, t: Table) -> None:
 
 
 def http(p: Programs, t: Table) -> None:
+    if reason := nginx.missing():
+        raise Absent(reason)
     with tempfile.TemporaryDirectory() as state, Near() as near:
         within = near.within
         with Nginx(p.folder, Path(state), within=within) as server:
@@ -225,9 +203,8 @@ def objects(p: Programs, url: str, layout: str, to: Path) -> Path:
 
 
 def wan(p: Programs, t: Table) -> None:
-    if reason := networks.missing():
-        print(f"skipped: wan: {reason}")
-        return
+    if reason := nginx.missing() or networks.missing():
+        raise Absent(reason)
     with (
         tempfile.TemporaryDirectory() as state,
         Wan() as way,
@@ -238,7 +215,7 @@ def wan(p: Programs, t: Table) -> None:
 
         def bare(n: int) -> Result:
             r = run(
-                p.a.get,
+                p.get,
                 "--largest",
                 1 << 20,
                 "--base",
@@ -285,27 +262,18 @@ def quality(p: Programs, t: Table) -> None:
     }
     got: dict[str, Result] = {}
     for name, one in runs.items():
-        try:
-            r = got[name] = one()
-        except Failed as e:
-            print(f"{name}: {e}", file=sys.stderr)
+        if not (r := t.one(name, one)):
             continue
+        got[name] = r
         print(
             f"{name:38} entropy {r['entropy']:.2f} of {r['entropy_ideal']:.2f} bits, variance {r['variance']:.2f}",
             flush=True,
         )
     for ours, theirs in (("headrace lz4_u2", "annbatch"), ("headrace scdl", "memmap")):
-        if ours in got and theirs in got:
-            t.limit(
-                f"entropy of {ours[9:]}, over {theirs}'s", 1, True, got[ours]["entropy"] / got[theirs]["entropy"], "×"
-            )
-            t.limit(
-                f"variance of {ours[9:]}, over {theirs}'s",
-                1,
-                False,
-                got[ours]["variance"] / got[theirs]["variance"],
-                "×",
-            )
+        for what, at_least in (("entropy", True), ("variance", False)):
+            both = ours in got and theirs in got
+            measured = got[ours][what] / got[theirs][what] if both else None
+            t.limit(f"{what} of {ours[9:]}, over {theirs}'s", 1, at_least, measured, "×", [ours, theirs])
 
 
 SECTIONS: dict[str, Callable[[Programs, Table], None]] = {
@@ -314,32 +282,79 @@ SECTIONS: dict[str, Callable[[Programs, Table], None]] = {
 BUDGET = 512 << 20
 
 
+def section(name: str, p: Programs, rounds: int) -> Table:
+    """Measured, with a bar for its memory; a section that this machine cannot run is one thing that is skipped."""
+    t = Table(f"cells_{name}", rounds)
+    try:
+        SECTIONS[name](p, t)
+    except Absent as e:
+        t.skipped.append(Skipped(t.cell, "all of it", str(e)))
+    ours = [r for run, of in t.raw.items() if "headrace" in run for r in of]
+    if ours:
+        over = max(r["peak_rss"] - r["rss_import"] - BUDGET for r in ours) / 2**20
+        t.limit("peak memory over the budget", 64, False, max(over, 0.0), "MiB")
+    return t
+
+
+class SingleCells:
+    """The cells of `bench/run.py`: `cells_scdl` and so on."""
+
+    def __init__(self, bench: Any, folder: Path) -> None:
+        self.bench, self.folder = bench, folder
+        self.prepared = False
+
+    def cells(self) -> dict[str, tuple[list[str], Callable[[], None]]]:
+        return {f"cells_{name}": ([], partial(self.run, name)) for name in SECTIONS}
+
+    def run(self, name: str) -> None:
+        pythons, report = Pythons(), self.bench.report
+        if not self.prepared and not (has(PYTHON_312, "annbatch") and has(PYTHON_SCDL, "bionemo")):
+            subprocess.run([HERE / "venvs.sh", "cells"], check=False)  # it says what it could not make
+        self.prepared = True
+        try:
+            atlas(self.folder, pythons)
+        except Absent as e:
+            self.bench.skip(f"cells_{name}", "all of it", str(e))
+            return
+        t = section(name, Programs(self.folder.resolve(), FLOOR, GET, pythons), self.bench.rounds)
+        report.bars += t.bars
+        report.skipped += t.skipped
+        report.rows += t.rows()
+        report.rounds[t.cell] = t.raw
+
+
 def main() -> int:
     q = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    q.add_argument("--folder", type=Path, default=HERE / "data" / "cells", help="where the atlas is, or is made")
+    q.add_argument("--folder", type=Path, default=ATLAS, help="where the atlas is, or is made")
     q.add_argument("--rounds", type=int, default=5)
     q.add_argument("--only", default=",".join(SECTIONS))
     q.add_argument("--floor", type=Path, default=FLOOR)
     q.add_argument("--get", type=Path, default=GET)
-    q.add_argument("--python312", type=Path, default=ROOT / ".venv-bench312" / "bin" / "python")
-    q.add_argument("--python-scdl", type=Path, default=ROOT / ".venv-bench-scdl" / "bin" / "python")
+    q.add_argument("--python312", type=Path, default=PYTHON_312)
+    q.add_argument("--python-scdl", type=Path, default=PYTHON_SCDL)
     q.add_argument("--json", type=Path)
     a = q.parse_args()
-    subprocess.run([a.python312, "-W", "ignore", HERE / "cells" / "make.py", a.folder], check=True)
-    p, t = Programs(a.folder.resolve(), a), Table(a.rounds)
-    for name in a.only.split(","):
-        SECTIONS[name](p, t)
-    ours = [r for name, of in t.raw.items() if "headrace" in name for r in of]
-    if ours:
-        over = max(r["peak_rss"] - r["rss_import"] - BUDGET for r in ours) / 2**20
-        t.limit("peak memory over the budget", 64, False, max(over, 0.0), "MiB")
-    heads = ["cell", "bar", "measured", "limit", "verdict", "note"]
-    print(plain_table(heads, [bar_cells(b) for b in t.bars]))
+    if unknown := set(a.only.split(",")) - set(SECTIONS):
+        q.error(f"no section {', '.join(sorted(unknown))}; there are {' '.join(SECTIONS)}")
+    if not (a.floor.exists() and a.get.exists()):
+        build()
+    pythons = Pythons(a.python312, a.python_scdl)
+    try:
+        atlas(a.folder, pythons)
+    except Absent as e:
+        sys.exit(f"bench/cells.py: {e}")
+    p = Programs(a.folder.resolve(), a.floor, a.get, pythons)
+    tables = [section(name, p, a.rounds) for name in a.only.split(",")]
+    bars = [b for t in tables for b in t.bars]
+    print(plain_table(["cell", "bar", "measured", "limit", "verdict", "note"], [bar_cells(b) for b in bars]))
+    for s in (s for t in tables for s in t.skipped):
+        print(f"skipped: {s.cell}, {s.what}: {s.reason}")
     if a.json:
+        rounds = {t.cell: t.raw for t in tables}
         a.json.write_text(
-            json.dumps({"rounds": t.raw, "bars": [vars(b) | {"verdict": b.verdict} for b in t.bars]}, indent=1)
+            json.dumps({"rounds": rounds, "bars": [vars(b) | {"verdict": b.verdict} for b in bars]}, indent=1)
         )
-    return any(b.verdict == "FAIL" for b in t.bars)
+    return any(b.verdict == "FAIL" for b in bars)
 
 
 if __name__ == "__main__":

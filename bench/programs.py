@@ -19,6 +19,7 @@ OUT = HERE / "out"
 BUILD = ROOT / "build" / "bench"
 PYTHON_311 = ROOT / ".venv-bench311" / "bin" / "python"
 PYTHON_312 = ROOT / ".venv-bench312" / "bin" / "python"
+PYTHON_SCDL = ROOT / ".venv-bench-scdl" / "bin" / "python"
 
 # name: (interpreter, script, reads shards, reads http)
 LOADERS: dict[str, tuple[Path, str, bool, bool]] = {
@@ -129,14 +130,19 @@ def prepare(archives: list[str]) -> None:
         subprocess.run([HERE / "venvs.sh"], check=True)
     if archives:
         subprocess.run([PYTHON_311, "-W", "ignore", HERE / "make_archives.py", *archives], check=True)
+    build()
+
+
+def build() -> None:
+    """The C programs."""
     if not (BUILD / "build.ninja").exists():
-        build("meson", "setup", "-Dbench=true", "-Dunit_tests=false", "-Dbuildtype=release", BUILD)
-    build("ninja", "-C", BUILD, *(f"bench/{name}" for name in ("floor", "http_floor", "get", "sign")))
+        tool("meson", "setup", "-Dbench=true", "-Dunit_tests=false", "-Dbuildtype=release", BUILD)
+    tool("ninja", "-C", BUILD, *(f"bench/{name}" for name in ("floor", "http_floor", "cells_floor", "get", "sign")))
 
 
-def build(tool: str, *arguments: object) -> None:
+def tool(name: str, *arguments: object) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    command = [shutil.which(tool, path=path) or tool, *map(str, arguments)]
+    command = [shutil.which(name, path=path) or name, *map(str, arguments)]
     p = subprocess.run(command, cwd=ROOT, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
     if p.returncode:
-        sys.exit(f"{p.stdout[-3000:]}{p.stderr[-3000:]}\nbench: {tool} failed")
+        sys.exit(f"{p.stdout[-3000:]}{p.stderr[-3000:]}\nbench: {name} failed")

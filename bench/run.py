@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from nginx import Nginx
 
 import programs
+from cells import ATLAS, SingleCells
 from geometry import Boxes
 from programs import DATA, LOADERS, OUT, Failed, Result
 from report import Bar, Report, Row, Skipped, show, write
@@ -246,7 +247,7 @@ class Bench:
         self.bar("many", "2,000,000 chunks: memory above import", 64, False, megabytes, "MB", note)
 
 
-def cells(bench: Bench) -> dict[str, tuple[list[str], Callable[[], None]]]:
+def cells(bench: Bench, atlas: Path) -> dict[str, tuple[list[str], Callable[[], None]]]:
     """{cell: (archives it needs, what runs it)}"""
     out: dict[str, tuple[list[str], Callable[[], None]]] = {}
     for a in THROUGHPUT:
@@ -258,7 +259,7 @@ def cells(bench: Bench) -> dict[str, tuple[list[str], Callable[[], None]]]:
         out[f"first_{a}"] = ([a], partial(bench.first, a))
     out["rss"] = (list(BUDGETS), bench.rss)
     out["many"] = (["many"], bench.many)
-    return out | boxes(bench).cells() | Stores(bench).cells()
+    return out | boxes(bench).cells() | Stores(bench).cells() | SingleCells(bench, atlas).cells()
 
 
 def boxes(bench: Bench) -> Boxes:
@@ -274,9 +275,12 @@ QUICK = [
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--quick", action="store_true", help="some cells, two rounds, two other loaders")
-    p.add_argument("--only", metavar="CELL[,CELL]", help="a name, its beginning followed by *, 'boxes' or 'stores'")
+    p.add_argument(
+        "--only", metavar="CELL[,CELL]", help="a name, its beginning followed by *, 'boxes', 'stores' or 'cells'"
+    )
     p.add_argument("--rounds", type=int)
     p.add_argument("--peers", help=f"of {','.join(LIBRARIES)}; 'none'")
+    p.add_argument("--atlas", type=Path, default=ATLAS, metavar="DIR", help="of single cells; made there if it is not")
     p.add_argument("--json", type=Path, default=OUT / "results.json")
     p.add_argument("--list", action="store_true", help="name the cells")
     a = p.parse_args()
@@ -284,13 +288,13 @@ def main() -> int:
     if unknown := set(peers) - set(LIBRARIES) - {"none"}:
         p.error(f"no loader {', '.join(sorted(unknown))}; there are {' '.join(LIBRARIES)}")
     bench = Bench(a.rounds or (2 if a.quick else 5), [n for n in peers if n != "none"], a.quick)
-    table = cells(bench)
+    table = cells(bench, a.atlas)
     if a.list:
         print(*table, sep="\n")
         return 0
     chosen = list(QUICK if a.quick else table)
     if a.only:
-        groups = {"stores": list(Stores(bench).cells()), "boxes": list(boxes(bench).cells())}
+        groups = {"stores": list(Stores(bench).cells()), "boxes": list(boxes(bench).cells()), "cells": ["cells_*"]}
         wanted = [w for word in a.only.split(",") for w in groups.get(word, [word])]
         chosen = [c for c in table if any(c == w or (w.endswith("*") and c.startswith(w[:-1])) for w in wanted)]
         if not chosen:

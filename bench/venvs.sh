@@ -2,8 +2,11 @@
 # The peers' Python environments, apart from the project's own .venv so that it stays small:
 #   .venv-bench311  numpy, numcodecs, zarr, zarrs, tensorstore, obstore, rich   (also writes the archives, runs mini.py)
 #   .venv-bench312  insitubatch with the newest zarr and obstore; neither installs on Python 3.11
+# and for single cells, with the word `cells`:
+#   .venv-bench312   besides, annbatch with zarrs, pandas and pyarrow (also writes the atlas)
+#   .venv-bench-scdl bionemo-scdl, which brings torch
 # A new run keeps what is there. PYTHON311 and PYTHON312 name the interpreters; a missing 3.12 is not an error, the
-# insitubatch column is then left out.
+# columns of insitubatch and annbatch are then left out, and so is what of single cells cannot be installed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -26,9 +29,22 @@ make_venv() { # make_venv DIR PYTHON PACKAGE...
 
 p311=${PYTHON311:-$(find_python 3.11)}
 [ -n "$p311" ] || { echo "bench/venvs.sh: needs Python 3.11; set PYTHON311" >&2; exit 1; }
-make_venv .venv-bench311 "$p311" numpy numcodecs zarr obstore zarrs tensorstore rich
+[ "${1:-}" = cells ] || make_venv .venv-bench311 "$p311" numpy numcodecs zarr obstore zarrs tensorstore rich
 
 p312=${PYTHON312:-$(find_python 3.12)}
+
+if [ "${1:-}" = cells ]; then
+    if [ -n "$p312" ]; then
+        make_venv .venv-bench312 "$p312" numpy annbatch zarr zarrs obstore pandas pyarrow ||
+            echo "bench/venvs.sh: annbatch could not be installed, so no comparison with it" >&2
+    else
+        echo "bench/venvs.sh: no Python 3.12, so no comparison with annbatch; set PYTHON312" >&2
+    fi
+    make_venv .venv-bench-scdl "$p311" bionemo-scdl torch zarr ||
+        echo "bench/venvs.sh: bionemo-scdl could not be installed, so no comparison with it" >&2
+    exit
+fi
+
 if [ -n "$p312" ]; then
     make_venv .venv-bench312 "$p312" numpy insitubatch zarr obstore
 else
