@@ -84,14 +84,13 @@ static void one(const struct way *w, const struct rows *rows, int i, struct cell
                           .value = HR_F32,
                           .column = HR_U16,
                           .key = (uint64_t)i};
-    uint64_t n = w->form.length, count;
+    uint64_t n = w->form.length;
     char *to;
     int rc = 0;
     switch (w->form.kind) {
     case CELLS_CSR:
-        rc = cells_count(&w->form, &w->genes, &r, s, &count, NULL);
-        to = next(count * 8);
-        rc |= cells_csr(&w->form, &w->genes, &r, s, to, to + count * 4, NULL, NULL);
+        to = next(r.n * 8);
+        rc = cells_csr(&w->form, &w->genes, &r, s, to, to + r.n * 4, NULL, NULL);
         break;
     case CELLS_DENSE:
         to = next(w->form.n_columns * 4);

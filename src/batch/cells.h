@@ -124,10 +124,7 @@ void cells_scratch_dispose(struct cells_scratch *s);
 
 /* How many values are stored: all there are, or of a dense row those that are not 0. The output has no more. */
 uint64_t cells_stored(const struct cells_form *f, const struct cells_row *r);
-/* CSR: how many values the row has in the output. */
-int cells_count(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
-                struct cells_scratch *s, uint64_t *count, struct hr_error *e);
-/* CSR: cells_count values and columns; `count` may be NULL. */
+/* CSR: values and columns, as many as *count says (NULL: the caller knows); at most cells_stored. */
 int cells_csr(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
               struct cells_scratch *s, void *values, void *columns, uint64_t *count,
               struct hr_error *e);

@@ -357,28 +357,3 @@ int cells_select(const struct cells_form *f, const struct cells_genes *g, const 
         drop_zeros(f, p, room);
     return 0;
 }
-
-/* A map has each output column once, so a row that rises has none twice after it either. */
-int cells_count(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
-                struct cells_scratch *s, uint64_t *count, struct hr_error *e)
-{
-    struct cells_room room;
-    struct cells_part p;
-    bool rising = false;
-    TRY(cells_reserve(s, r->n, &room, e));
-    if (r->columns)
-        TRY(check_columns(f, g, r, &rising, e));
-    if (!rising) {
-        TRY(cells_select(f, g, r, s, &room, false, NULL, &p, e));
-        *count = p.n;
-        return 0;
-    }
-    *count = r->n;
-    if (g->all)
-        return 0;
-    f->made->kernels->cast[r->column][HR_I32](room.columns, r->columns, r->n);
-    *count = 0;
-    for (uint64_t i = 0; i < r->n; i++)
-        *count += g->to[room.columns[i]] >= 0;
-    return 0;
-}

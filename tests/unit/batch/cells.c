@@ -115,11 +115,10 @@ static int64_t id_at(const struct cells_form *f, const void *ids, uint64_t i)
 static bool csr_is_right(struct world *w, const struct cells_row *r, const struct naive *d)
 {
     static char values[MOST * 8], columns[MOST * 8];
-    uint64_t count = 99, written = 99;
-    bool ok = cells_count(&w->f, &w->g, r, &w->s, &count, NULL) == 0 && count == d->n;
+    uint64_t written = 99;
     memset(values, 0x55, sizeof values);
     memset(columns, 0x55, sizeof columns);
-    ok &= cells_csr(&w->f, &w->g, r, &w->s, values, columns, &written, NULL) == 0;
+    bool ok = cells_csr(&w->f, &w->g, r, &w->s, values, columns, &written, NULL) == 0;
     ok &= written == d->n;
     for (uint64_t i = 0; ok && i < d->n; i++)
         ok = id_at(&w->f, columns, i) == d->column[i] &&
