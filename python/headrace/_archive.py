@@ -206,11 +206,11 @@ class Archive:
             for batch in samples.batches(64, shuffle=True):
                 batch["X"].torch(), batch["cell_type"].torch()
         """
-        from headrace._union import cells_of, names_of
+        from headrace._union import cells_of, named_counts, names_of
 
         return cells_of(self, {
             "X": X, "layer": layer, "obs": names_of("obs", obs), "obsm": names_of("obsm", obsm),
-            "neighbors": mapping("neighbors", neighbors, "how many by name, as {'connectivities': 8}, is expected"),
+            "neighbors": named_counts(neighbors),
             "genes": genes, "var": var, "missing": missing, "group": group, "dtype": dtype, "normalize": normalize,
             "normalize_over": normalize_over, "log1p": log1p, "row_chunk": row_chunk,
         })  # fmt: skip

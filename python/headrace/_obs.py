@@ -204,11 +204,30 @@ def one_behind_the_other(name: str, columns: list[FrameColumn], labels: list[str
         words = ", ".join(f"in {label} {c.kind}" for label, c in zip(labels, columns))
         refuse("obs", name, f"the data sets differ in its kind: {words}")
     masks = [c._mask for c in columns]
-    numbers = np.concatenate([c.numbers for c in columns])
+    numbers = _numbers_of(name, columns)
     if all(m is None for m in masks):
         return FrameColumn(name, numbers=numbers)
     whole = [np.zeros(len(c), bool) if m is None else m for c, m in zip(columns, masks)]
     return FrameColumn(name, numbers=numbers, mask=np.concatenate(whole))
+
+
+def _numbers_of(name: str, columns: list[FrameColumn]) -> Any:
+    """In the widest type. Signed and unsigned integers of 64 bits have none but float64, which would round them: those
+    are in the one of the two that holds them all."""
+    import numpy as np
+
+    numbers: list[Any] = [c.numbers for c in columns]
+    kind = np.result_type(*(x.dtype for x in numbers))
+    if kind.kind != "f" or any(x.dtype.kind not in "iu" for x in numbers):
+        return np.concatenate(numbers)
+    there = [x if c._mask is None else np.where(c._mask, x.dtype.type(0), x) for x, c in zip(numbers, columns)]
+    low = min(int(x.min(initial=0)) for x in there)
+    high = max(int(x.max(initial=0)) for x in there)
+    if low < 0 and high >= 1 << 63:
+        from headrace._arguments import refuse
+
+        refuse("obs", name, f"no type of integers holds what the data sets have of it, from {low} to {high}")
+    return np.concatenate([x.astype(np.int64 if high < 1 << 63 else np.uint64) for x in there])
 
 
 def _unified(name: str, columns: list[FrameColumn]) -> FrameColumn:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headrace._arguments import integer, refuse, refuse_type, text
+from headrace._arguments import integer, mapping, refuse, refuse_type, text
 from headrace._atlas import DataSet, data_sets
 from headrace._forms import Form
-from headrace._genes import Genes, choose, join, unique
+from headrace._genes import Genes, choose, given_names, join, unique
 from headrace._obs import Cells, JoinedFrame
 from headrace._samples import build
 from headrace._views import matrix_view, neighbors_view, obsm_view
@@ -43,6 +43,8 @@ def cells(
     join: str | list[str] = "inner",
     obs: Iterable[str] = (),
     obsm: Iterable[str] = (),
+    neighbors: dict[str, int] | None = None,
+    genes: object = None,
     layer: str | None = None,
     var: str | None = None,
     missing: str = "raise",
@@ -65,6 +67,10 @@ def cells(
     join
         Genes of the view: "inner", those that all have, in the order of the first; "outer", all, in the order in which
         they are first seen; or a list of names, or a dict by name such as a vocabulary, in its own order.
+    neighbors
+        As in `Archive.cells`: those of a cell are of its own data set, by their ids among all cells.
+    genes
+        Instead of `join`: a list of names, or a dict by name.
     var
         Column of var that genes are matched by, such as "gene_ids"; default: its index. Names that are there twice are
         refused.
@@ -91,8 +97,11 @@ def cells(
         refuse("archives", archives, "at least one archive is expected")
     whole = combine(members, storage_options)
     obs, obsm = names_of("obs", obs), names_of("obsm", obsm)
+    if genes is not None and join != "inner":
+        refuse("join", join, "genes= says which genes there are: give one of the two")
     options = {
-        "X": X, "join": join, "obs": obs, "obsm": obsm, "layer": layer, "var": var, "missing": missing,
+        "X": X, "join": join, "genes": None if genes is None else given_names("genes", genes, False), "obs": obs,
+        "obsm": obsm, "neighbors": named_counts(neighbors), "layer": layer, "var": var, "missing": missing,
         "dataset": dataset, "group": group, "dtype": dtype, "normalize": normalize, "normalize_over": normalize_over,
         "log1p": log1p, "row_chunk": row_chunk,
     }  # fmt: skip
@@ -111,7 +120,8 @@ def _cells_of_many(whole: Archive, options: dict[str, Any]) -> Cells:
         sets += found
         paths += [f"{name}/{one.path}" if one.path else name for one in found]
         of += [number] * len(found)
-    genes = _joined(sets, o.pop("join"), o["missing"])
+    how, named = o.pop("join"), o.pop("genes")
+    genes = _joined(sets, how, o["missing"]) if named is None else _joined(sets, named, o["missing"], "genes")
     dataset = _optional_text("dataset", o.pop("dataset"))
     frame = JoinedFrame(sets, dataset, list(members), of)
     return _describe(whole, sets, paths, genes, o, (_cells_of_many, options), frame, dataset)
@@ -146,6 +156,10 @@ def names_of(what: str, given: object) -> list[str]:
     return names
 
 
+def named_counts(neighbors: object) -> dict[str, Any]:
+    return mapping("neighbors", neighbors, "how many by name, as {'connectivities': 8}, is expected")
+
+
 def _describe(
     archive: Archive,
     sets: list[DataSet],
@@ -170,7 +184,7 @@ def _describe(
     for name, number in (o.get("neighbors") or {}).items():
         if name in views:
             refuse("neighbors", name, "there is a view of that name already")
-        views[name] = neighbors_view(sets, text("neighbors", name), number)
+        views[name] = neighbors_view(sets, paths, text("neighbors", name), number)
     samples = build(archive, along, views, Cells)
     assert isinstance(samples, Cells)
     samples._become(recipe, frame, genes.names, sets)

@@ -136,21 +136,34 @@ def _obsm_array(one: DataSet, name: str) -> Any:
 # ---- neighbours ------------------------------------------------------------------------------------------------------
 
 
-def neighbors_view(sets: list[DataSet], name: str, number: object) -> CellsView:
-    """Of each cell some of its neighbours: a row of obsp, drawn by weight."""
+def neighbors_view(sets: list[DataSet], paths: list[str], name: str, number: object) -> CellsView:
+    """Of each cell some of its neighbours: a row of obsp, drawn by weight. Those of a union are of the cell's own data
+    set, by their ids in the union."""
+    import numpy as np
+
+    size = integer(f"neighbors: {name}", number, 1)
+    cells = sum(one.n for one in sets)
+    maps: list[Any] = [None] * len(sets)
+    parts = []
+    first = 0
+    for i, (one, path) in enumerate(zip(sets, paths)):
+        for p in _neighbors(one, name).parts:
+            parts.append((*(_placed(array, one.path, path) for array in p), one.n, i))
+        if len(sets) > 1:
+            maps[i] = np.arange(first, first + one.n, dtype=np.int32)
+        first += one.n
+    options = {"form": 2, "pick": 3, "columns": cells, "length": size, "pad": -1, "items": "cells", "values": "weights"}
+    return CellsView(parts, maps, options)
+
+
+def _neighbors(one: DataSet, name: str) -> Any:
     from headrace._atlas import matrix_at
     from headrace._errors import NotFoundError
 
-    if len(sets) > 1:
-        refuse("neighbors", name, "cells of a union have neighbours in their own data set alone: open it by itself")
-    one = sets[0]
     path = f"{one.path}/obsp/{name}" if one.path else f"obsp/{name}"
     known = one.tree.children(f"{one.path}/obsp" if one.path else "obsp")
     if not one.tree.has(path):
         raise NotFoundError(
             f"neighbors: {one.label} has no {name!r}{near(name, known)}; in obsp it has {', '.join(known) or 'none'}"
         )
-    matrix = matrix_at(one.tree, path, one.label, [])
-    size = integer(f"neighbors: {name}", number, 1)
-    options = {"form": 2, "pick": 3, "columns": one.n, "length": size, "pad": -1, "items": "cells", "values": "weights"}
-    return CellsView([(*matrix.parts[0], one.n, 0)], [None], options)
+    return matrix_at(one.tree, path, one.label, [])

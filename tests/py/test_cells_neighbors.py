@@ -66,6 +66,30 @@ def test_heavier_neighbours_are_drawn_more_often(atlas: tuple[pathlib.Path, "sp.
     assert np.abs(share - expected).max() < 0.17 and np.abs(share - expected).mean() < 0.03
 
 
+def test_neighbours_in_a_union_are_of_the_own_data_set(
+    atlas: tuple[pathlib.Path, "sp.csr_matrix"], tmp_path: pathlib.Path
+) -> None:
+    path, near = atlas
+    other = sp.random(40, 40, density=0.2, format="csr", random_state=9, dtype=np.float64)
+    x = sp.random(40, 30, density=0.3, format="csr", random_state=3, dtype=np.float32)
+    ad.AnnData(x, obsp={"connectivities": other}).write_zarr(tmp_path / "other.zarr")
+    samples = hr.cells({"a": path, "b": tmp_path / "other.zarr"}, neighbors={"connectivities": 4})
+    whole = sp.block_diag([near, other], format="csr")
+    with samples.batches(8, shuffle=True, seed=3, remainder="short") as loader:
+        found = _epoch(loader)
+    assert set(found) == set(range(N + 40))
+    for cell, (cells, weights, mask) in found.items():
+        row = whole[cell]
+        known = dict(zip(row.indices.tolist(), row.data.astype(np.float32).tolist()))
+        n = sum(mask)
+        assert n == min(4, len(known)) and len(set(cells[:n])) == n
+        assert [known[c] for c in cells[:n]] == weights[:n] and cells[n:] == [-1] * (4 - n)
+    bare = tmp_path / "bare.zarr"
+    ad.AnnData(x).write_zarr(bare)
+    with pytest.raises(KeyError, match="neighbors: b has no 'connectivities'; in obsp it has none"):
+        hr.cells({"a": path, "b": bare}, neighbors={"connectivities": 4})
+
+
 def test_what_is_not_there_is_refused(atlas: tuple[pathlib.Path, "sp.csr_matrix"]) -> None:
     archive = hr.open(atlas[0])
     with pytest.raises(KeyError, match="did you mean 'connectivities'"):

@@ -118,6 +118,23 @@ def test_what_cannot_be_joined_is_refused(three: Any, tmp_path: Path) -> None:
         hr.cells({"lung": paths["lung"], "less": write(less, tmp_path / "l.zarr")}, obs=["donor"])
 
 
+def test_genes_are_chosen_as_of_one_data_set(three: Any) -> None:
+    paths, made = three
+    for genes in (["g8", "g0", "g3"], {"g8": 5, "g0": 6, "g3": 7}):
+        samples = hr.cells(paths, genes=genes, obs=["n_genes"])
+        assert list(samples.genes) == ["g8", "g0", "g3"]
+        (batch, *_) = samples.batches(150)
+        same(batch["X"].scipy(), sp.csr_matrix(joined(made, ["g8", "g0", "g3"])))
+    assert list(pickle.loads(pickle.dumps(samples)).genes) == ["g8", "g0", "g3"]
+    with pytest.raises(hr.NotFoundError, match=r"^genes: 1 of 2 are not in any of the 3 data sets: x1"):
+        hr.cells(paths, genes=["g0", "x1"])
+    assert list(hr.cells(paths, genes=["g0", "x1"], missing="ignore").genes) == ["g0", "x1"]
+    with pytest.raises(ValueError, match=r"join='outer'.*genes= says which"):
+        hr.cells(paths, genes=["g0"], join="outer")
+    with pytest.raises(TypeError, match=r"genes.*positions and truths are of one data set alone"):
+        hr.cells(paths, genes=[0, 1])
+
+
 @given(data=st.data())
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_genes_join_as_their_definition_says(data: Any, tmp_path_factory: Any) -> None:
@@ -225,3 +242,41 @@ def test_what_is_missing_in_one_is_missing_in_all(tmp_path: Path) -> None:
     cells = hr.cells([str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")])
     missing = [*first.obs["score"].isna(), *second.obs["score"].isna()]
     assert cells.where("score.isna()").ids.tolist() == [i for i, m in enumerate(missing) if m]
+
+
+def numbers_of_two(tmp_path: Path, first: Any, second: Any) -> hr.Samples:
+    for name, column in (("a", first), ("b", second)):
+        made = atlas(4, 5)
+        made.obs["number"] = column
+        write(made, tmp_path / f"{name}.zarr")
+    return hr.cells([tmp_path / "a.zarr", tmp_path / "b.zarr"], obs=["number"])
+
+
+BIG = 2**53 + 1  # float64 does not have it
+
+
+@pytest.mark.parametrize(
+    "signed, unsigned, dtype",
+    [([-1, 2, 3, BIG], [5, 6, 7, BIG + 2], "int64"), ([1, 2, 3, BIG], [5, 6, 7, 2**64 - 1], "uint64")],
+)
+def test_signed_and_unsigned_numbers_stay_exact(tmp_path: Path, signed: Any, unsigned: Any, dtype: str) -> None:
+    samples = numbers_of_two(tmp_path, np.array(signed, "i8"), np.array(unsigned, "u8"))
+    (batch, *_) = samples.batches(8)
+    got = batch["number"].numpy()
+    assert got.dtype == dtype and got.tolist() == [*signed, *unsigned]
+    assert samples.where(f"number == {BIG}").ids.tolist() == [3]
+
+
+def test_missing_numbers_decide_nothing_about_the_type(tmp_path: Path) -> None:
+    missing = pd.array([None, 2, 3, BIG], dtype="UInt64")
+    samples = numbers_of_two(tmp_path, missing, np.array([-5, -6, -7, -BIG], "i8"))
+    assert samples.obs["number"].numbers.dtype == "int64"
+    assert samples.where("number.isna()").ids.tolist() == [0]
+    assert samples.where(f"number == -{BIG}").ids.tolist() == [7]
+
+
+def test_numbers_that_no_integers_hold_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        hr.InvalidError, match=r"obs='number': no type of integers holds .* from -1 to 18446744073709551615"
+    ):
+        numbers_of_two(tmp_path, np.array([-1, 2, 3, 4], "i8"), np.array([1, 2, 3, 2**64 - 1], "u8"))
