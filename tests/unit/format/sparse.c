@@ -263,6 +263,23 @@ static void damaged_offsets_are_named_by_row(void)
     check_eq(offsets_of("int64", (const int64_t[]){0, 3, 5, 9}, 4, 0, SPARSE_UNKNOWN, out), 0);
 }
 
+/* A row is held against the one before it where that costs no other stored chunk. */
+static void a_row_is_held_against_the_one_before(void)
+{
+    struct world w;
+    const struct spec of[1][3] = {
+        {{21, 8, "int64", BYTES}, {50, 9, "int32", BYTES}, {50, 9, "float32", BYTES}}};
+    world_open(&w, of, 1);
+    for (uint64_t first = 0; first < 20; first++)
+        check_eq(sparse_lead(w.segments[0].indptr, first), first % 8 ? 1 : 0);
+    check_eq(sparse_items(&w.segments[0]), 50);
+    w.segments[0].items = SPARSE_UNKNOWN; /* indptr's last may say less, no more than the arrays */
+    check_eq(sparse_items(&w.segments[0]), 50);
+    w.segments[0].items = 40;
+    check_eq(sparse_items(&w.segments[0]), 40);
+    world_close(&w);
+}
+
 static void costs_are_finite_or_refused(void)
 {
     struct world w;
@@ -488,6 +505,7 @@ int main(void)
     RUN(arrays_that_do_not_fit_are_named);
     RUN(offsets_of_every_type_are_read);
     RUN(damaged_offsets_are_named_by_row);
+    RUN(a_row_is_held_against_the_one_before);
     RUN(costs_are_finite_or_refused);
     RUN(what_was_noted_is_recalled);
     RUN(rows_too_long_for_the_table_are_not_kept);
