@@ -107,6 +107,19 @@ static void counts_keep_the_order_of_their_values(void)
             }
 }
 
+/* Counters of places have 16 bits. */
+static void longer_rows_are_left_to_others(void)
+{
+    for (uint64_t n = UINT16_MAX; n <= UINT16_MAX + 1; n++) {
+        struct tried t;
+        begin(&t, HR_U16, n, 0, false);
+        for (uint64_t i = 0; i < n; i++)
+            number_put(HR_U16, t.room.raw, i, 1 + (double)below(CELLS_BUCKETS));
+        check_eq(cells_rank_counts(&t.form, &t.part, &t.room, t.room.places, n), n == UINT16_MAX);
+        end(&t);
+    }
+}
+
 /* One value that is no count, anywhere in a row. */
 static void what_is_no_count_is_left_to_others(void)
 {
@@ -168,6 +181,7 @@ static void forms_that_may_change_the_order_are_left_to_others(void)
 int main(void)
 {
     RUN(counts_keep_the_order_of_their_values);
+    RUN(longer_rows_are_left_to_others);
     RUN(what_is_no_count_is_left_to_others);
     RUN(forms_that_may_change_the_order_are_left_to_others);
     return t_done();
