@@ -67,8 +67,10 @@ class Splits(tuple[Samples, ...]):
         A row is a step along the sample axis of one array. Rows in two parts are leakage: the windows of one part's
         samples show what the other is judged by. Along several axes, and of patches, what is counted under "rows" are
         samples of the first part whose boxes meet one of the second's, and ``unit`` says so. Chunks in two parts are
-        none; they are read for both.
+        none; they are read for both. Of cells it says, too, how many categories of the batch's columns each part has.
         """
+        from headrace._categories import facts
+
         parts = [
             {"name": name, "samples": len(part), "chunks": part._handle.shared(part._handle)[2]}
             for name, part in self.items()
@@ -80,11 +82,13 @@ class Splits(tuple[Samples, ...]):
                 pairs.append({"a": a, "b": b, "samples": samples, "rows": rows, "chunks": chunks})
         unit = "rows" if plain(self[0].info) else "boxes that meet"
         leaks = any(p["samples"] or p["rows"] for p in pairs)
-        return SplitReport({"parts": parts, "pairs": pairs, "unit": unit, "leaks": leaks})
+        categories = facts(list(self)) if self else []
+        return SplitReport({"parts": parts, "pairs": pairs, "unit": unit, "leaks": leaks, "categories": categories})
 
 
 class SplitReport(dict):  # type: ignore[type-arg]
-    """The numbers of `Splits.report`: `parts`, `pairs`, and `leaks`, whether any two share a sample or a row."""
+    """The numbers of `Splits.report`: `parts`, `pairs`, `leaks`, whether any two share a sample or a row, and
+    `categories`."""
 
     def _tables(self) -> list[list[tuple[str, ...]]]:
         from headrace._format import count
@@ -100,7 +104,9 @@ class SplitReport(dict):  # type: ignore[type-arg]
             (f"{p['a']}, {p['b']}", *(count(p[k]) for k in ("samples", "rows", "chunks")), self._verdict(p))
             for p in self["pairs"]
         ]
-        return [parts, pairs] if self["pairs"] else [parts]
+        columns: list[tuple[str, ...]] = [("categories", "in all", *(p["name"] for p in self["parts"]))]
+        columns += [(c["name"], *(count(n) for n in (c["categories"], *c["parts"]))) for c in self["categories"]]
+        return [rows for rows in (parts, pairs, columns) if len(rows) > 1]
 
     @staticmethod
     def _verdict(pair: dict[str, Any]) -> str:
@@ -140,7 +146,13 @@ def split(
         return _by_coordinate(samples, name, parts, distance)
     if by is not None and blocks is not None:
         refuse("split: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
-    return Splits((samples._derived(h) for h in _deal(samples, shares, distance, by, blocks, seed, axis)), names)
+    dealt = _deal(samples, shares, distance, by, blocks, seed, axis)
+    parts = Splits((samples._derived(h) for h in dealt), names)
+    if by is None and blocks is None and samples.obs_columns is not None:
+        from headrace._categories import warn_if_sorted
+
+        warn_if_sorted(list(parts), parts.names, "split")
+    return parts
 
 
 def _what(fractions: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[float], list[str] | None, Any]:
@@ -294,6 +306,10 @@ def folds(
     if by is not None and blocks is not None:
         refuse("folds: blocks", blocks, "groups (by=) are dealt whole already: give one of the two")
     parts = _deal(samples, [1 / number] * number, 0, by, blocks, seed, axis)
+    if by is None and blocks is None and samples.obs_columns is not None:
+        from headrace._categories import warn_if_sorted
+
+        warn_if_sorted([samples._derived(h) for h in parts], tuple(f"fold {i}" for i in range(number)), "folds")
     return _folds(samples, parts, distance, gap)
 
 
