@@ -439,6 +439,16 @@ HR_API int hr_samples_cells(struct hr_samples *s, const char *view, const struct
  * row-major), `items` numbers of type t; copied. Of what is added before the first sel, split or loader. */
 HR_API int hr_samples_table(struct hr_samples *s, const char *name, enum hr_dtype t,
                             const void *data, int64_t n, int64_t items, struct hr_error *e);
+/* Memory of the caller's that is used where it lies: it stays as it is until done(arg) is called, once, by whatever thread
+ * lets go of it last, which must not wait there. A call that fails has not taken it. */
+struct hr_lent {
+    void (*done)(void *arg);
+    void *arg;
+};
+/* The same, of numbers that are lent (their address is a multiple of their size). */
+HR_API int hr_samples_table_lent(struct hr_samples *s, const char *name, enum hr_dtype t,
+                                 const void *data, int64_t n, int64_t items,
+                                 const struct hr_lent *lent, struct hr_error *e);
 
 /* Sentences: samples of several cells each, after all views and tables have been added by cell (what is added afterwards is
  * by sentence). In order of their numbers, sentences begin[k] … begin[k + 1] - 1 belong to pool k, whose cells are
@@ -450,8 +460,9 @@ HR_API int hr_samples_table(struct hr_samples *s, const char *name, enum hr_dtyp
 struct hr_pools {
     int64_t members; /* cells of a sentence */
     const int64_t *first, *size;
-    const int64_t *cells;
+    const uint32_t *cells;
     int64_t n_cells;
+    struct hr_lent lent; /* `cells` are, and not copied; done NULL: they are copied */
 };
 struct hr_sentences {
     size_t size;          /* sizeof(struct hr_sentences): set by HR_SENTENCES */
@@ -466,13 +477,42 @@ struct hr_sentences {
     {                                                                                              \
         .size = sizeof(struct hr_sentences), .axis = "sentence"                                    \
     }
-/* Everything is copied. */
+/* Everything else is copied. */
 HR_API int hr_samples_sentences(struct hr_samples *s, const struct hr_sentences *o,
                                 struct hr_error *e);
 /* Where the chunks of a view begin along its sample axis, and where the last one ends: *n numbers, of which `most` at most are
  * written. While samples are built. */
 HR_API int hr_samples_row_chunks(struct hr_samples *s, const char *view, int64_t *edges,
                                  int64_t most, int64_t *n, struct hr_error *e);
+
+/* Groups of samples along one axis: the integer at position i is the number of its group, from 0 on; others are in none. */
+struct hr_codes {
+    enum hr_dtype t; /* of 8 to 64 bits */
+    const void *code;
+    int64_t n;
+};
+/* How many samples each of n_groups has. */
+HR_API int hr_samples_count_codes(struct hr_samples *s, const struct hr_codes *codes,
+                                  int64_t n_groups, int64_t *sizes, struct hr_error *e);
+/* Their ids by group, ascending in each, one group behind another: `sizes` as they were counted, ids the sum of them long.
+ * A counting sort: one pass, and no memory but 8 bytes a group. */
+HR_API int hr_samples_sort_codes(struct hr_samples *s, const struct hr_codes *codes,
+                                 int64_t n_groups, const int64_t *sizes, uint32_t *ids,
+                                 struct hr_error *e);
+/* Ids in that order, cut into pools of sentences of `members`, at the least for two where a group has two: where windows
+ * (that begin at window[0], window[1], …, ascending) begin, moved to the nearest second sentence. What a group has beyond
+ * whole sentences is in its last pool; repeat != 0: makes a sentence of its own. *n_pools are there, of which `most` at
+ * most are written: their first cell in `ids`, their size, their sentences, their group. */
+struct hr_cut {
+    const uint32_t *ids;
+    const int64_t *sizes;
+    int64_t n_groups, members;
+    const int64_t *window;
+    int64_t n_windows;
+    int repeat;
+};
+HR_API void hr_pools_cut(const struct hr_cut *c, int64_t most, int64_t *first, int64_t *size,
+                         int64_t *count, int64_t *group, int64_t *n_pools);
 
 /* Derive: keep the samples whose own position on the first axis lies in the slice / whose coordinate there fits `labels` (as
  * hr_view_sel). */
@@ -514,6 +554,11 @@ HR_API int hr_samples_axis_split_groups(struct hr_samples *s, const char *dim, c
                                         int64_t n_group, const double *fractions, int n,
                                         uint64_t seed, int64_t gap, struct hr_samples **out,
                                         struct hr_error *e);
+/* … where groups are integers of any size, each value one of its own, also those below 0. */
+HR_API int hr_samples_axis_split_codes(struct hr_samples *s, const char *dim,
+                                       const struct hr_codes *codes, const double *fractions, int n,
+                                       uint64_t seed, int64_t gap, struct hr_samples **out,
+                                       struct hr_error *e);
 HR_API int hr_samples_axis_split_blocks(struct hr_samples *s, const char *dim, int n_blocks,
                                         const double *fractions, int n, int keyed, uint64_t seed,
                                         int64_t gap, struct hr_samples **out, struct hr_error *e);

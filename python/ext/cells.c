@@ -176,16 +176,23 @@ PyObject *ext_samples_cells(PyObject *self, PyObject *args)
 PyObject *ext_samples_table(PyObject *self, PyObject *args)
 {
     const char *name, *dtype;
+    PyObject *given;
     Py_buffer data;
     long long n, count;
+    struct hr_lent lent;
     struct hr_error e = {0};
-    if (!PyArg_ParseTuple(args, "ssy*LL:table", &name, &dtype, &data, &n, &count))
+    ext_lent_drain(ext_state_of(self));
+    if (!PyArg_ParseTuple(args, "ssOLL:table", &name, &dtype, &given, &n, &count) ||
+        ext_lend(ext_state_of(self), given, &data, &lent) < 0)
         return NULL;
     enum hr_dtype t = hr_dtype_parse(dtype);
     bool fits =
         n >= 0 && count >= 0 && (size_t)data.len == (size_t)n * (size_t)count * hr_dtype_size(t);
-    int rc = fits ? hr_samples_table(ext_samples_of(self), name, t, data.buf, n, count, &e) : 0;
-    PyBuffer_Release(&data);
+    int rc =
+        fits ? hr_samples_table_lent(ext_samples_of(self), name, t, data.buf, n, count, &lent, &e)
+             : -1;
+    if (rc < 0)
+        ext_lent_back(&lent);
     if (!fits)
         return ext_fail(ext_state_of(self), HR_EINVAL, "table %s: its length does not fit", name);
     return done(self, rc, &e);

@@ -124,16 +124,22 @@ PyObject *ext_samples_split_groups(PyObject *self, PyObject *args)
     struct hr_samples *out[MOST_RUNS];
     struct hr_error e = {0};
     int rc;
-    const char *dim = NULL;
-    if (!PyArg_ParseTuple(args, "OOKL|z:split_groups", &groups, &list, &seed, &gap, &dim))
+    const char *dim = NULL, *type;
+    if (!PyArg_ParseTuple(args, "sOOKL|z:split_groups", &type, &groups, &list, &seed, &gap, &dim))
         return NULL;
+    struct hr_codes codes = {.t = hr_dtype_parse(type)};
+    size_t size = hr_dtype_size(codes.t);
+    if (!size)
+        return ext_fail(ext_state_of(self), HR_EINVAL, "groups of type %s", type);
     Py_ssize_t n = take_fractions(self, list, fractions);
-    Py_ssize_t length = n < 0 ? -1 : take_buffer(self, groups, 8, &buffer);
+    Py_ssize_t length = n < 0 ? -1 : take_buffer(self, groups, (Py_ssize_t)size, &buffer);
     if (length < 0)
         return NULL;
+    codes.code = buffer.buf;
+    codes.n = length;
     EXT_WAITS(ext_state_of(self),
-              rc = hr_samples_axis_split_groups(ext_samples_of(self), dim, buffer.buf, length,
-                                                fractions, (int)n, seed, gap, out, &e));
+              rc = hr_samples_axis_split_codes(ext_samples_of(self), dim, &codes, fractions, (int)n,
+                                               seed, gap, out, &e));
     PyBuffer_Release(&buffer);
     return rc < 0 ? ext_raise(ext_state_of(self), &e) : tuple_of(self, out, n);
 }

@@ -14,8 +14,9 @@
 struct ext_state {
     unsigned long ender; /* atomic: the thread that ends the interpreter; 0: nobody does */
     PyTypeObject *archive, *samples, *loader, *batch, *tensor, *store, *objects;
-    PyObject *make_error; /* headrace._errors.make, fetched at the first error */
-    PyObject *emit_log;   /* headrace._log.emit, fetched at the first line */
+    PyObject *make_error;      /* headrace._errors.make, fetched at the first error */
+    PyObject *emit_log;        /* headrace._log.emit, fetched at the first line */
+    struct ext_lent *returned; /* atomic: buffers that the library has done with */
 };
 struct ext_state *ext_state_of(PyObject *self); /* of any object of this module's types */
 
@@ -103,6 +104,14 @@ PyObject *ext_samples_cells(PyObject *self, PyObject *args);
 PyObject *ext_samples_table(PyObject *self, PyObject *args);
 /* … in sentences.c */
 PyObject *ext_samples_sentences(PyObject *self, PyObject *args);
+PyObject *ext_samples_count_codes(PyObject *self, PyObject *args);
+PyObject *ext_samples_sort_codes(PyObject *self, PyObject *args);
+PyObject *ext_pools_cut(PyObject *module, PyObject *args);
+/* lent.c: a buffer that the library uses where it lies. 0; -1 with an exception set. ext_lent_back: it was not taken. */
+int ext_lend(struct ext_state *s, PyObject *x, Py_buffer *seen, struct hr_lent *out);
+void ext_lent_back(const struct hr_lent *lent);
+/* Buffers that the library has done with are let go of. With the GIL, whenever something may have ended. */
+void ext_lent_drain(struct ext_state *s);
 PyObject *ext_samples_row_chunks(PyObject *self, PyObject *args);
 /* … in derive.c */
 PyObject *ext_samples_keep(PyObject *self, PyObject *args);

@@ -48,6 +48,7 @@ static void loader_dealloc(PyObject *self)
     Py_BEGIN_ALLOW_THREADS hr_loader_unref(l);
     Py_END_ALLOW_THREADS if (((struct loader_object *)self)->turn)
         PyThread_free_lock(((struct loader_object *)self)->turn);
+    ext_lent_drain(ext_state_of(self));
     PyObject_Free(self);
     Py_DECREF(type);
 }

@@ -162,6 +162,8 @@ static PyMethodDef methods[] = {
     {"combine", ext_combine, METH_VARARGS, "combine(handles, names) -> ArchiveHandle"},
     {"store", ext_store, METH_VARARGS, "store(url, concurrency) -> StoreHandle"},
     {"objects", ext_objects, METH_VARARGS, "objects(url, options_json) -> ObjectsHandle"},
+    {"pools_cut", ext_pools_cut, METH_VARARGS,
+     "pools_cut(ids, sizes, windows, members, repeat) -> (first, size, count, group)"},
     {"configure", ext_configure, METH_VARARGS, "configure(workers, net_threads, io_threads)"},
     {"dtype", ext_dtype, METH_VARARGS, "dtype(name) -> numpy's name of the type, or None"},
     {"version", ext_version, METH_NOARGS, "version() -> str"},

@@ -19,7 +19,9 @@ PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x)
 static void samples_dealloc(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
+    struct ext_state *state = ext_state_of(self);
     hr_samples_unref(((struct samples_object *)self)->samples);
+    ext_lent_drain(state);
     PyObject_Free(self);
     Py_DECREF(type);
 }
@@ -323,6 +325,10 @@ static PyMethodDef samples_methods[] = {
     {"table", ext_samples_table, METH_VARARGS, "table(name, dtype, data, n, items)"},
     {"sentences", ext_samples_sentences, METH_VARARGS,
      "sentences(axis, begin, cells, controls, seed, block)"},
+    {"count_codes", ext_samples_count_codes, METH_VARARGS,
+     "count_codes(type, codes, groups) -> bytearray of int64"},
+    {"sort_codes", ext_samples_sort_codes, METH_VARARGS,
+     "sort_codes(type, codes, sizes, out): out gets uint32"},
     {"row_chunks", ext_samples_row_chunks, METH_VARARGS, "row_chunks(view)"},
     {"steps", samples_steps, METH_VARARGS, "steps(view, dim, first, last, step=1)"},
     {"window", samples_window, METH_VARARGS, "window(view, dim, n)"},
@@ -362,7 +368,8 @@ static PyMethodDef samples_methods[] = {
     {"split_blocks", ext_samples_split_blocks, METH_VARARGS,
      "split_blocks(fractions, blocks, keyed, seed, gap, dim=None) -> tuple of SamplesHandle"},
     {"split_groups", ext_samples_split_groups, METH_VARARGS,
-     "split_groups(groups, fractions, seed, gap, dim=None) -> tuple of SamplesHandle; dim: None, "
+     "split_groups(type, groups, fractions, seed, gap, dim=None) -> tuple of SamplesHandle; dim: "
+     "None, "
      "groups of ids"},
     {"where", ext_samples_where, METH_VARARGS,
      "where(mask, dim=None) -> SamplesHandle; dim: None, a mask of ids"},

@@ -21,11 +21,13 @@ class CellsView(Added):
 
 
 class Table(Added):
-    """Numbers of all samples, by sample id: shape (n,) or (n, items). `categories`: what its codes stand for."""
+    """Numbers of all samples, by sample id: shape (n,) or (n, items). `categories`: what its codes stand for. The
+    library uses the array itself, which is read-only from then on."""
 
     def __init__(self, values: Any, categories: Any = None) -> None:
         self.values, self.categories = values, categories
 
     def add(self, handle: Any, name: str) -> None:
         values = self.values
+        values.setflags(write=False)
         handle.table(name, values.dtype.name, values, len(values), 1 if values.ndim == 1 else values.shape[1])

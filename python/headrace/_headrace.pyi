@@ -8,6 +8,11 @@ def concat(archives: list[ArchiveHandle], along: str, /) -> ArchiveHandle: ...
 def combine(archives: list[ArchiveHandle], names: list[str], /) -> ArchiveHandle: ...
 def store(url: str, concurrency: int, /) -> StoreHandle: ...
 def objects(url: str, options_json: str | None, /) -> ObjectsHandle: ...
+def pools_cut(
+    ids: Any, sizes: Any, windows: Any, members: int, repeat: bool, /
+) -> tuple[bytearray, bytearray, bytearray, bytearray]:
+    """First, size, count and group of each pool, int64. See hr_pools_cut."""
+
 def configure(workers: int, net_threads: int, io_threads: int, /) -> None: ...
 def dtype(name: str, /) -> str | None:
     """numpy's name of the type that is also called "f4", "<f4", …"""
@@ -73,11 +78,16 @@ class SamplesHandle:
     def cells(self, view: str, parts: list[Any], sets: list[Any], options: dict[str, Any], /) -> None:
         """Rows of a sparse matrix. See hr_samples_cells."""
     def table(self, name: str, dtype: str, data: Any, n: int, items: int, /) -> None:
-        """Numbers from memory, copied. See hr_samples_table."""
+        """Numbers from memory, used where they lie. See hr_samples_table_lent."""
     def sentences(
         self, axis: str, begin: Any, cells: tuple[Any, ...], controls: tuple[Any, ...] | None, seed: int, block: int, /
     ) -> None:
-        """Samples of several cells: pools are (members, first, size, cells), int64. See hr_samples_sentences."""
+        """Samples of several cells: pools are (members, first, size, cells), int64 but for the cells, which are uint32
+        and used where they lie. See hr_samples_sentences."""
+    def count_codes(self, type: str, codes: Any, groups: int, /) -> bytearray:
+        """int64: how many samples have each code below `groups`."""
+    def sort_codes(self, type: str, codes: Any, sizes: Any, out: Any, /) -> None:
+        """Ids of samples by code, ascending in each: uint32 into `out`; `sizes` as they were counted, int64."""
     def row_chunks(self, view: str, /) -> bytes:
         """Where the chunks of a view begin along its sample axis, and the last one ends: int64."""
     def steps(self, view: str, dim: str, first: int, last: int, step: int = ..., /) -> None: ...
@@ -113,9 +123,9 @@ class SamplesHandle:
         self, fractions: Sequence[float], blocks: int, keyed: bool, seed: int, gap: int, dim: str | None = ..., /
     ) -> tuple[SamplesHandle, ...]: ...
     def split_groups(
-        self, groups: Any, fractions: Sequence[float], seed: int, gap: int, dim: str | None = ..., /
+        self, type: str, groups: Any, fractions: Sequence[float], seed: int, gap: int, dim: str | None = ..., /
     ) -> tuple[SamplesHandle, ...]:
-        """groups: a buffer of int64, one for each id, or for each position of the axis called dim."""
+        """groups: a buffer of integers of that type, one for each id, or for each position of the axis called dim."""
     def where(self, mask: Any, dim: str | None = ..., /) -> SamplesHandle:
         """mask: a buffer of bytes, one for each id, or for each position of the axis called dim."""
     def take(self, ids: Any, dim: str | None = ..., /) -> SamplesHandle:

@@ -51,24 +51,24 @@ class Described(Added):
     def add(self, handle: Any, name: str) -> None:
         import numpy as np
 
-        from headrace._pools import cut, groups_of, sorted_by, window_chunks
+        from headrace._codes import group_codes
+        from headrace._pools import Grouped, cut, window_chunks
 
-        rows = self.cells.ids
+        cells = self.cells
         edges: Any = np.frombuffer(handle.row_chunks("X"), np.int64)
-        group, self.representative = groups_of([_codes(self.cells.obs[c]) for c in self.by], rows)
-        kept = group >= 0
-        rows, group = rows[kept], group[kept]
-        order = sorted_by(group)
-        rows, group = rows[order], group[order]
-        self._check(np.bincount(group, minlength=len(self.representative)))
-        block = window_chunks(rows, group, self.n, edges, self._row_bytes())
+        codes, n = group_codes([cells.obs[c] for c in self.by], int(edges[-1]))
+        grouped = Grouped(cells._handle, codes, n)
+        del codes  # it is as large as a column
+        self._check(grouped.sizes)
+        self.representative = grouped.firsts()
+        block = window_chunks(grouped, self.n, edges, self._row_bytes())
         windows = edges[block:-1:block]
-        self.pools = cut(rows, group, self.n, windows, self.repeat)
+        self.pools = pools = cut(grouped, self.n, windows, self.repeat)
         controls = None if self.controls is None else self._controls(self.controls, windows, edges)
-        pools = self.pools
-        whole = [np.ascontiguousarray(x, np.int64) for x in (pools.begin, pools.first, pools.size, pools.rows)]
-        handle.sentences(_AXIS, whole[0], (self.n, *whole[1:]), controls, self.seed, block)
-        pools.drop_cells()
+        handle.sentences(
+            _AXIS, pools.begin, (self.n, pools.first, pools.size, grouped.rows), controls, self.seed, block
+        )
+        pools.first = pools.size = pools.middle = None
 
     def _row_bytes(self) -> float:
         """Of a cell as it is decoded, about."""
@@ -76,38 +76,38 @@ class Described(Added):
         return float(8 * view["items_a_row"] if "form" in view else view["bytes"])
 
     def _check(self, sizes: Any) -> None:
-        if not len(sizes):
+        groups = int((sizes > 0).sum())
+        if not groups:
             refuse("sentences: by", ", ".join(self.by), f"none of {len(self.cells)} cells has a value in all of them")
         most = int(sizes.max())
         if most < self.n and not self.repeat:
             refuse("sentences: n", self.n, f"no group of {', '.join(self.by)} has so many cells: the largest of "
-                   f'{len(sizes)} has {most}; partial="repeat" fills sentences with repeats')  # fmt: skip
+                   f'{groups} has {most}; partial="repeat" fills sentences with repeats')  # fmt: skip
 
     def _controls(self, c: Controls, windows: Any, edges: Any) -> Any:
         import numpy as np
 
-        from headrace._pools import groups_of, nearest, sorted_by
+        from headrace._codes import group_codes
+        from headrace._pools import Grouped, nearest
 
-        rows = self.cells.where(c.where).ids
-        if not len(rows):
+        among = self.cells.where(c.where)
+        if not len(among):
             everywhere = f" among these {len(self.cells)} samples: what is left out before, by where or a split, "
             refuse("controls: where", c.where, f"it holds for no cell{everywhere}is no control either")
-        both = np.concatenate([self.representative, rows])
-        key, _ = groups_of([_codes(self.cells.obs[m]) for m in c.match], both)
-        wanted, own = key[: len(self.representative)], key[len(self.representative) :]
-        order = sorted_by(own)
-        order = order[own[order] >= 0]
-        rows, own = rows[order], own[order]
-        self._matched(c, wanted, own)
-        first, size = nearest(self.pools, wanted[self.pools.group], windows, edges, rows, own, c.pool)
-        return (c.n, first, size, np.ascontiguousarray(rows, np.int64))
+        codes, n = group_codes([self.cells.obs[m] for m in c.match], int(edges[-1]))
+        keys: Any = np.where(self.representative < 0, -1, codes[self.representative])  # of each group
+        controls = Grouped(among._handle, codes, n)
+        del codes
+        self._matched(c, keys, controls.sizes)
+        first, size = nearest(self.pools, keys[self.pools.group].astype(np.int64), windows, edges, controls, c.pool)
+        return (c.n, first, size, controls.rows)
 
-    def _matched(self, c: Controls, wanted: Any, own: Any) -> None:
+    def _matched(self, c: Controls, keys: Any, sizes: Any) -> None:
         """Each group that has a sentence has a control."""
         import numpy as np
 
         there = np.unique(self.pools.group)
-        lacks = there[~np.isin(wanted[there], own)]
+        lacks = there[sizes[keys[there]] == 0]
         if not len(lacks):
             return
         some = "; ".join(self._words(g) for g in lacks[:5]) + (f" and {len(lacks) - 5} more" if len(lacks) > 5 else "")
@@ -139,17 +139,6 @@ class Shared(Added):
 
     def add(self, handle: Any, name: str) -> None:
         Table(self.of.cells.obs[self.name].table()[self.of.sentence_cells()]).add(handle, name)
-
-
-def _codes(column: FrameColumn) -> Any:
-    """Integers for the values of a column, -1: missing."""
-    import numpy as np
-
-    if column.numbers is None:
-        return column.codes
-    codes: Any = np.unique(column.numbers, return_inverse=True)[1].reshape(-1)
-    codes[column.missing] = -1
-    return codes
 
 
 class SharedFrame(Frame):

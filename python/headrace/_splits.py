@@ -213,7 +213,7 @@ def _deal(samples: Samples, shares: list[float], gap: int, by: object, blocks: o
     key = 0 if seed is None else integer("split: seed", seed, 0, 2**64 - 1)
     if by is not None:
         codes, dim = group_numbers(samples, by, axis)
-        return handle.split_groups(codes, shares, key, gap, dim)
+        return handle.split_groups(codes.dtype.name, codes, shares, key, gap, dim)
     if blocks is None:
         if seed is not None:
             refuse("split: seed", seed, "runs in archive order have no seed: blocks=100 deals so many runs to the "
@@ -235,7 +235,7 @@ def _block_count(samples: Samples, blocks: object, axis: str) -> int:
 
 
 def group_numbers(samples: Samples, by: object, axis: str) -> tuple[Any, str | None]:
-    """int64 codes of the groups, one for each position of an axis, and which one; None: one for each id."""
+    """Codes of the groups, integers, one for each position of an axis, and which one; None: one for each id."""
     import numpy as np
 
     dim = axis
@@ -260,7 +260,7 @@ def _codes(values: Any) -> Any:
     import numpy as np
 
     if values.dtype.kind in "iub":
-        return np.ascontiguousarray(values, np.int64) if values.dtype != np.uint64 else values.view(np.int64)
+        return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     try:
         codes = np.unique(values, return_inverse=True)[1]
     except TypeError:

@@ -59,7 +59,8 @@ struct view_spec {
 struct table_spec { /* a tensor out of memory */
     const char *name;
     enum hr_dtype dtype;
-    char *data; /* NULL: numbers of rows */
+    const char *data;    /* NULL: numbers of rows */
+    struct hr_lent lent; /* the data are; done NULL: they are the core's */
     int64_t n, items;
     struct members *members; /* by row of a sentence; NULL: by sample */
     bool twin;               /* the data are another's */

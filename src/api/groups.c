@@ -23,13 +23,31 @@ struct groups {
 
 /* One value for each position of an axis, or for each id (unit 1, n ids). */
 struct labels {
-    const int64_t *value;
+    enum hr_dtype t;
+    const void *value;
     uint64_t unit, n;
 };
 
 static int64_t label_of(const struct labels *l, int64_t id)
 {
-    return l->value[l->unit == 1 ? (uint64_t)id % l->n : (uint64_t)id / l->unit % l->n];
+    uint64_t at = l->unit == 1 ? (uint64_t)id % l->n : (uint64_t)id / l->unit % l->n;
+    switch (l->t) {
+    case HR_BOOL:
+    case HR_U8:
+        return ((const uint8_t *)l->value)[at];
+    case HR_I8:
+        return ((const int8_t *)l->value)[at];
+    case HR_I16:
+        return ((const int16_t *)l->value)[at];
+    case HR_U16:
+        return ((const uint16_t *)l->value)[at];
+    case HR_I32:
+        return ((const int32_t *)l->value)[at];
+    case HR_U32:
+        return ((const uint32_t *)l->value)[at];
+    default:
+        return ((const int64_t *)l->value)[at];
+    }
 }
 
 static void groups_dispose(struct groups *g)
@@ -241,9 +259,9 @@ static int split_groups(struct hr_samples *s, const struct labels *labels, struc
     return rc;
 }
 
-int hr_samples_axis_split_groups(struct hr_samples *s, const char *dim, const int64_t *group,
-                                 int64_t n_group, const double *fractions, int n, uint64_t seed,
-                                 int64_t gap, struct hr_samples **out, struct hr_error *e)
+int hr_samples_axis_split_codes(struct hr_samples *s, const char *dim, const struct hr_codes *codes,
+                                const double *fractions, int n, uint64_t seed, int64_t gap,
+                                struct hr_samples **out, struct hr_error *e)
 {
     char axes[200];
     struct groups g = {0};
@@ -252,17 +270,28 @@ int hr_samples_axis_split_groups(struct hr_samples *s, const char *dim, const in
     int a = dim ? core_axis_number(c, dim, e) : core_first_axis(c);
     TRY(a);
     TRY(fractions_check(fractions, n, e));
+    if (codes->t < HR_BOOL || codes->t > HR_U64)
+        return error_set(e, HR_EINVAL, "groups of type %s: integers are expected",
+                         hr_dtype_name(codes->t));
     int64_t wanted = dim ? c->axes[a].n : c->ids;
-    if (n_group != wanted)
+    if (codes->n != wanted)
         return error_set(
             e, HR_EINVAL,
             "%lld groups are given: one for each of the %lld positions of %s is expected",
-            (long long)n_group, (long long)wanted,
+            (long long)codes->n, (long long)wanted,
             dim ? dim : core_axes_text(c, axes, sizeof axes));
-    struct labels labels = {group, dim ? ids_unit(c, a) : 1, (uint64_t)wanted};
+    struct labels labels = {codes->t, codes->code, dim ? ids_unit(c, a) : 1, (uint64_t)wanted};
     int rc = split_groups(s, &labels, &g, fractions, n, seed, gap, out, e);
     groups_dispose(&g);
     return rc;
+}
+
+int hr_samples_axis_split_groups(struct hr_samples *s, const char *dim, const int64_t *group,
+                                 int64_t n_group, const double *fractions, int n, uint64_t seed,
+                                 int64_t gap, struct hr_samples **out, struct hr_error *e)
+{
+    const struct hr_codes codes = {HR_I64, group, n_group};
+    return hr_samples_axis_split_codes(s, dim, &codes, fractions, n, seed, gap, out, e);
 }
 
 int hr_samples_split_groups(struct hr_samples *s, const int64_t *group, int64_t n_group,

@@ -12,6 +12,16 @@ struct core *core_ref(struct core *c)
     return c;
 }
 
+static void table_free(struct table_spec *t)
+{
+    if (t->twin || !t->data)
+        return;
+    if (t->lent.done)
+        t->lent.done(t->lent.arg);
+    else
+        mem_free((void *)(uintptr_t)t->data);
+}
+
 void core_unref(struct core *c)
 {
     if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
@@ -23,7 +33,7 @@ void core_unref(struct core *c)
     for (size_t i = 0; i < c->n_views && !c->base; i++)
         cells_spec_free(c->views[i]->twin ? NULL : c->views[i]->cells);
     for (size_t i = 0; i < c->n_tables; i++)
-        mem_free(c->tables[i].twin ? NULL : c->tables[i].data);
+        table_free(&c->tables[i]);
     members_unref(c->members);
     members_unref(c->controls);
     mem_free(c->tables);

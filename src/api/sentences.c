@@ -92,6 +92,7 @@ static int pools_new(const struct hr_pools *p, const struct hr_sentences *o, boo
                                     .first = p->first,
                                     .size = p->size,
                                     .rows = p->cells,
+                                    .lent = {p->lent.done, p->lent.arg},
                                     .apart = apart,
                                     .key = o->seed};
     if (!p->first || !p->size || !p->cells || !o->begin || o->n_pools < 1)
@@ -182,6 +183,10 @@ static void unmake(struct core *c, size_t n_views, size_t n_tables)
         c->views[i]->members = NULL;
     for (size_t i = 0; i < n_tables; i++)
         c->tables[i].members = NULL;
+    if (c->members)
+        c->members->lent.done = NULL; /* what fails takes nothing */
+    if (c->controls)
+        c->controls->lent.done = NULL;
     members_unref(c->members);
     members_unref(c->controls);
     c->members = c->controls = NULL;

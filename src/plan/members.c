@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/keyed.h"
 #include "base/mem.h"
+#include <string.h>
 
 #define TAG_SHARED 11 /* of keys: see docs/internals/order.md */
 #define TAG_APART  12
@@ -24,9 +25,9 @@ static int check(const struct members_given *g, uint64_t most, struct hr_error *
                 (long long)k, (long long)g->n_rows);
     }
     for (int64_t i = 0; i < g->n_rows; i++)
-        if (g->rows[i] < 0 || (uint64_t)g->rows[i] >= most)
-            return error_set(e, HR_EINVAL, "sentences: cell %lld, of %llu", (long long)g->rows[i],
-                             (unsigned long long)most);
+        if (g->rows[i] >= most)
+            return error_set(e, HR_EINVAL, "sentences: cell %lu, of %llu",
+                             (unsigned long)g->rows[i], (unsigned long long)most);
     return 0;
 }
 
@@ -51,8 +52,9 @@ static void fill(struct members *m, const struct members_given *g)
         m->first[k] = (uint64_t)g->first[k];
         m->size[k] = (uint64_t)g->size[k];
     }
-    for (int64_t i = 0; i < g->n_rows; i++)
-        m->rows[i] = (uint32_t)g->rows[i];
+    if (m->own)
+        memcpy(m->own, g->rows, (size_t)g->n_rows * sizeof *m->own);
+    m->rows = m->own ? m->own : g->rows;
 }
 
 int members_new(const struct members_given *g, uint64_t most, struct members **out,
@@ -71,14 +73,15 @@ int members_new(const struct members_given *g, uint64_t most, struct members **o
     m->begin = mem_array((size_t)m->pools + 1, sizeof *m->begin);
     m->first = mem_array((size_t)m->pools, sizeof *m->first);
     m->size = mem_array((size_t)m->pools, sizeof *m->size);
-    m->rows = mem_array((size_t)m->n_rows, sizeof *m->rows);
-    if (!m->begin || !m->first || !m->size || !m->rows) {
+    m->own = g->lent.done ? NULL : mem_array((size_t)m->n_rows, sizeof *m->own);
+    if (!m->begin || !m->first || !m->size || (!m->own && !g->lent.done)) {
         members_unref(m);
         return error_nomem(e, (uint64_t)g->n_rows * sizeof *m->rows, "sentences");
     }
     m->key = keyed_mix(g->key, g->apart ? TAG_APART : TAG_SHARED);
     fill(m, g);
     m->hash = hash_of(m);
+    m->lent = g->lent;
     *out = m;
     return 0;
 }
@@ -96,7 +99,9 @@ void members_unref(struct members *m)
     mem_free(m->begin);
     mem_free(m->first);
     mem_free(m->size);
-    mem_free(m->rows);
+    mem_free(m->own);
+    if (m->lent.done)
+        m->lent.done(m->lent.arg);
     mem_free(m);
 }
 

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include "base/error.h"
 
+struct members_lent { /* rows that are the caller's until done(arg), if `done` is not NULL */
+    void (*done)(void *arg);
+    void *arg;
+};
 struct members {
     int refs;
     uint64_t n;       /* rows of a sample */
@@ -16,18 +20,22 @@ struct members {
     uint64_t pools, n_rows;
     uint64_t *begin;        /* pools + 1: the first sample of each */
     uint64_t *first, *size; /* of each pool, in `rows` */
-    uint32_t *rows;         /* of the arrays; ascending within a pool; pools may overlap */
-    bool apart;             /* each sample draws from all of its pool */
+    const uint32_t *rows;   /* of the arrays; ascending within a pool; pools may overlap */
+    uint32_t *own;          /* the same, or NULL where they are lent */
+    struct members_lent lent;
+    bool apart; /* each sample draws from all of its pool */
     uint64_t key, hash;
 };
 /* What they are made of, in the caller's numbers. */
 struct members_given {
     int64_t n, pools, n_rows;
-    const int64_t *begin, *first, *size, *rows;
+    const int64_t *begin, *first, *size;
+    const uint32_t *rows;
+    struct members_lent lent;
     bool apart;
     uint64_t key;
 };
-/* Rows lie below `most`. Everything is copied. HR_EINVAL says what is wrong with the numbers. */
+/* Rows lie below `most`. Everything but lent rows is copied; they are taken if nothing fails. HR_EINVAL says what is wrong with the numbers. */
 int members_new(const struct members_given *g, uint64_t most, struct members **out,
                 struct hr_error *e);
 struct members *members_ref(struct members *m);

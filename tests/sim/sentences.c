@@ -15,7 +15,8 @@
 
 struct pools {
     int64_t n, begin[WORLD_PLACES + 1], first[WORLD_PLACES], size[WORLD_PLACES];
-    int64_t n_rows, rows[MOST_ROWS];
+    int64_t n_rows;
+    uint32_t rows[MOST_ROWS];
 };
 
 uint64_t sentences_cells(uint64_t seed)
@@ -60,7 +61,7 @@ static void own_draw(struct world *w, struct pools *p, int64_t n)
             p->first[p->n] = p->n_rows;
             for (uint64_t i = from; i < to; i++)
                 if (group[i] == g)
-                    p->rows[p->n_rows++] = (int64_t)i;
+                    p->rows[p->n_rows++] = (uint32_t)i;
             pool_end(p, n, partial);
         }
     }
@@ -104,7 +105,7 @@ static bool controls_draw(struct world *w, const struct pools *own, struct pools
             if (p->n_rows == MOST_ROWS)
                 return false;
             if (i == middle || rng_chance(r, (unsigned)percent))
-                p->rows[p->n_rows++] = (int64_t)i;
+                p->rows[p->n_rows++] = (uint32_t)i;
         }
         p->size[k] = p->n_rows - p->first[k];
     }

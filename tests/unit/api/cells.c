@@ -604,12 +604,12 @@ static void any_failed_allocation_is_an_error_and_no_leak(void)
     check_eq(settled(), before);
 }
 
-static int sentences_of(struct hr_samples *s, int64_t last)
+static int sentences_of(struct hr_samples *s, uint32_t last)
 {
     static const int64_t begin[] = {0, 2, 3}, first[] = {0, 8}, size[] = {8, 4};
-    int64_t cells[12];
+    uint32_t cells[12];
     struct hr_sentences o = HR_SENTENCES;
-    for (int64_t i = 0; i < 12; i++)
+    for (uint32_t i = 0; i < 12; i++)
         cells[i] = i < 11 ? i * 5 : last;
     o.begin = begin;
     o.n_pools = 2;

@@ -11,12 +11,12 @@
 
 /* Pools of 12, 9 and 30 rows, for 3, 2 and 7 samples of 4. */
 static const int64_t begin[] = {0, 3, 5, 12}, first[] = {0, 12, 21}, size[] = {12, 9, 30};
-static int64_t rows[51];
+static uint32_t rows[51];
 
 static struct members *made(bool apart, uint64_t key)
 {
     struct members *m = NULL;
-    for (int64_t i = 0; i < 51; i++)
+    for (uint32_t i = 0; i < 51; i++)
         rows[i] = 7 * i + i % 3;
     struct members_given g = {.n = 4,
                               .pools = 3,
@@ -69,8 +69,8 @@ static void samples_share_a_pool_out(void)
 static void of_too_few_some_come_again(void)
 {
     struct members *m;
-    const int64_t few_begin[] = {0, 1, 3}, few_first[] = {0, 3}, few_size[] = {3, 7},
-                  few_rows[] = {5, 6, 9, 1, 2, 3, 4, 7, 8, 10};
+    const int64_t few_begin[] = {0, 1, 3}, few_first[] = {0, 3}, few_size[] = {3, 7};
+    const uint32_t few_rows[] = {5, 6, 9, 1, 2, 3, 4, 7, 8, 10};
     struct members_given g = {.n = 5,
                               .pools = 2,
                               .n_rows = 10,
@@ -117,8 +117,8 @@ static void wrong_numbers_are_errors(void)
 {
     struct members *m = NULL;
     struct hr_error e = {0};
-    const int64_t one_begin[] = {0, 1}, none_begin[] = {0, 0}, zero[] = {0}, one[] = {1},
-                  far[] = {ROWS};
+    const int64_t one_begin[] = {0, 1}, none_begin[] = {0, 0}, zero[] = {0}, one[] = {1};
+    const uint32_t far[] = {ROWS}, near[] = {0};
     struct members_given g = {.n = 1,
                               .pools = 1,
                               .n_rows = 1,
@@ -127,7 +127,7 @@ static void wrong_numbers_are_errors(void)
                               .size = one,
                               .rows = far};
     check(members_new(&g, ROWS, &m, &e) == HR_EINVAL && strstr(e.text, "cell 400, of 400"));
-    g.rows = zero;
+    g.rows = near;
     g.begin = none_begin;
     check(members_new(&g, ROWS, &m, &e) == HR_EINVAL && strstr(e.text, "pool 0 has no samples"));
     g.begin = one_begin;
