@@ -50,6 +50,8 @@ int engine_open(struct plan *p, const struct engine_config *c, struct engine **o
                 struct hr_error *e);
 void engine_free(struct engine *g);
 const struct engine_facts *engine_facts(const struct engine *g);
+/* Is there a ticket for a chunk of the array with so many stored bytes? Of any thread. */
+bool engine_fits(const struct engine *g, uint32_t array, uint64_t stored);
 
 /* Begin at a step of an epoch. Only when idle (no job outstanding); kept chunks stay, finished batches keep their slots
  * until they are taken. */

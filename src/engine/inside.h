@@ -44,10 +44,13 @@ static inline uint64_t stored_of(const struct engine *g, const struct entry *n)
     return n->stored ? n->stored : array_of(g, n)->bound;
 }
 /* Bytes of decode buffer and scratch. */
+static inline uint64_t decode_bytes(const struct plan_array *a)
+{
+    return (a->direct ? 0 : a->decoded) + a->scratch;
+}
 static inline uint64_t decode_of(const struct engine *g, const struct entry *n)
 {
-    const struct plan_array *a = array_of(g, n);
-    return (a->direct ? 0 : a->decoded) + a->scratch;
+    return decode_bytes(array_of(g, n));
 }
 
 #endif

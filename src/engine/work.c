@@ -130,6 +130,12 @@ static void chunk_fail(struct engine *g, struct entry *n)
     window_set_head(w, n, need, count);
 }
 
+bool engine_fits(const struct engine *g, uint32_t array, uint64_t stored)
+{
+    uint64_t ticket, decode = decode_bytes(&plan_config(g->plan)->arrays[array]);
+    return add_u64(stored, decode, &ticket) && ticket <= g->ledger.lane;
+}
+
 int job_larger(struct engine *g, const struct event *v, struct hr_error *e)
 {
     struct job *job;
@@ -138,8 +144,7 @@ int job_larger(struct engine *g, const struct event *v, struct hr_error *e)
         return error_set(e, HR_EINVAL, "job %u has %u chunks: there is no chunk %u", v->job, job->n,
                          v->index);
     struct entry *n = table_entry(&g->window.table, job->entries[v->index]);
-    uint64_t ticket, lane = g->ledger.lane;
-    bool fits = add_u64(v->bytes, decode_of(g, n), &ticket) && ticket <= lane;
+    bool fits = engine_fits(g, n->array, v->bytes);
     if (v->bytes <= stored_of(g, n))
         return error_set(e, HR_EINVAL, "chunk %llu needs %llu bytes, which its ticket covers",
                          (unsigned long long)n->chunk, (unsigned long long)v->bytes);
@@ -150,13 +155,14 @@ int job_larger(struct engine *g, const struct event *v, struct hr_error *e)
         n->stored = v->bytes;
     else if (!job->orphan)
         chunk_fail(g, n);
-    int rc = fits ? 0
-                  : error_set(e, HR_EBUDGET,
-                              "chunk %llu of array %u has %llu stored bytes; with %llu to decode "
-                              "it that exceeds the "
-                              "%llu bytes set aside for the largest job; raise memory=",
-                              (unsigned long long)n->chunk, n->array, (unsigned long long)v->bytes,
-                              (unsigned long long)decode_of(g, n), (unsigned long long)lane);
+    int rc =
+        fits ? 0
+             : error_set(e, HR_EBUDGET,
+                         "chunk %llu of array %u has %llu stored bytes; with %llu to decode "
+                         "it that exceeds the "
+                         "%llu bytes set aside for the largest job; raise memory=",
+                         (unsigned long long)n->chunk, n->array, (unsigned long long)v->bytes,
+                         (unsigned long long)decode_of(g, n), (unsigned long long)g->ledger.lane);
     for (uint32_t i = 0; i < job->n; i++)
         chunk_settle(g, job->entries[i]);
     job_end(g, job);

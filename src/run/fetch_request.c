@@ -2,6 +2,7 @@
  *
  * Buffers come from the pool within the job's ticket: what the chunks take is summed in `spent`, gaps of joined ranges
  * included, and a chunk that exceeds what the ticket covers of it ends the job with MESSAGE_LARGER (R1). */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "run/fetch.h"
@@ -77,13 +78,27 @@ static uint64_t more_stored(const struct job *j, const struct place *p, uint64_t
     return p->rows ? j->chunks[p->index].stored + (size - p->covered) : size;
 }
 
+/* No encoding is as large, or no ticket: perhaps no answer of the store, but the page of something before it. Such an answer
+ * is refused, and believed only when it comes again and again. */
+static bool refuse_size(struct request *r, const struct place *p, uint64_t size)
+{
+    struct job *j = r->job;
+    if (fetch_check_size(j, p, size, &r->refusal) < 0)
+        return true;
+    if (r->refused == REFUSED_MAX || size <= p->covered ||
+        engine_fits(j->driver->turn.engine, j->chunks[p->index].array, more_stored(j, p, size)))
+        return false;
+    error_set(&r->refusal, HR_EBUDGET, "%" PRIu64 " stored bytes exceed the largest job", size);
+    return true;
+}
+
 static void *request_room(void *arg, uint64_t size)
 {
     struct request *r = arg;
     struct job *j = r->job;
     struct driver *d = j->driver;
     const struct place *p = &j->fetch->places[r->first];
-    if (!r->bytes && fetch_check_size(j, p, size, &r->refusal) < 0)
+    if (!r->bytes && refuse_size(r, p, size))
         return NULL;
     if (size > (r->bytes ? r->bytes : p->covered)) {
         fetch_lock(d);
@@ -120,7 +135,7 @@ static void request_done(void *arg, const struct store_result *result)
         fetch_lock(r->job->driver);
         r->refused++;
         fetch_unlock(r->job->driver);
-        r->refusal.code = 0; /* perhaps no answer of the store: the page of something before it */
+        r->refusal.code = 0;
         __atomic_add_fetch(&r->job->fetch->pending, 1, __ATOMIC_ACQ_REL); /* the one who starts */
         start_request(r->job, r);
         one_less(r->job);

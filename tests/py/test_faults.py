@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import zarr
 
 import headrace as hr
-from faults import KINDS, QUICK, archive, batches, epoch, faults_of, serving, want, watch, watched
+from faults import KINDS, QUICK, archive, batches, epoch, faults_of, opened, serving, want, watch, watched
 
 __all__ = ["archive", "want", "watched"]  # fixtures
+
+
+def least(samples: hr.Samples, n: int, **options: Any) -> hr.Loader:
+    """With the smallest budget."""
+    minimum = samples.batches(n, **options).plan()["memory"]["minimum"]
+    return samples.batches(n, memory=minimum, **options)
+
 
 EACH = [(kind, fault) for kind in KINDS for fault in faults_of(kind)]
 
@@ -33,6 +43,50 @@ def test_each_fault_alone(archive: str, want: list[tuple[bytes, bytes]], kind: s
     with serving(archive, (fault,), 0.15, kind) as server, batches(server, **QUICK) as loader:
         assert list(epoch(loader)) == want
         assert server.done.get(fault, 0) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_that_is_no_chunk_asks_for_no_memory(archive: str, want: list[tuple[bytes, bytes]], kind: str) -> None:
+    """It is larger than any chunk, and memory is for one chunk at a time."""
+    with serving(archive, ("login",), 0.3, kind) as server:
+        samples = opened(server, **QUICK).samples(along="time", x="whole", y="sharded")
+        with least(samples, n=4, shuffle=True, seed=5) as loader:
+            assert list(epoch(loader)) == want
+        assert server.done["login"] > 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nor_among_cells(tmp_path: Path, kind: str) -> None:
+    from atlases import atlas, same, write
+
+    cells = atlas(60)
+    path = write(cells, tmp_path / "cells.zarr", chunks=(40, 40))
+    with serving(path, ("login",), 0.3, kind) as server:
+        with least(opened(server, **QUICK).cells(row_chunk=4), n=4, shuffle=True) as loader:
+            for batch in loader:
+                same(batch["X"].scipy(), cells.X[batch.index.numpy()])
+        assert server.done["login"] > 5
+
+
+def test_a_chunk_that_is_larger_than_all_memory_is_said(tmp_path: Path) -> None:
+    """Every answer says so: no page of something else, but a chunk."""
+    root = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=3)
+    data = np.arange(64, dtype="u1").reshape(8, 8)
+    root.create_array("x", data=data, chunks=(1, 8), compressors=zarr.codecs.GzipCodec(), dimension_names=("n", "b"))
+    zarr.consolidate_metadata(tmp_path / "a.zarr")
+    stored = io.BytesIO()
+    with gzip.GzipFile("a name of so many bytes" * 1000, "wb", fileobj=stored) as out:
+        out.write(data[5].tobytes())
+    (tmp_path / "a.zarr" / "x" / "c" / "5" / "0").write_bytes(stored.getvalue())
+    with serving(str(tmp_path / "a.zarr")) as server:
+        samples = opened(server, **QUICK).samples(along="n", x="x")
+        with samples.batches(1, memory="8MiB") as loader:
+            np.testing.assert_array_equal(np.concatenate([b["x"].numpy() for b in loader]), data)
+        with (
+            least(samples, n=1) as loader,
+            pytest.raises(hr.BudgetError, match=r"x/c/5/0.*2[0-9]{4} stored bytes.*raise memory="),
+        ):
+            list(loader)
 
 
 @pytest.mark.parametrize("kind", ["http", "az"])
