@@ -16,6 +16,8 @@ import zarr
 
 import headrace as hr
 
+pytest.register_assert_rewrite("scdl_use")
+
 # Started in the background, where Ctrl-C is ignored: the programs that tests start are to hear it all the same.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
