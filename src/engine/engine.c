@@ -61,7 +61,7 @@ int engine_open(struct plan *p, const struct engine_config *c, struct engine **o
         return error_nomem(e, sizeof *g, "the engine");
     g->plan = plan_ref(p);
     g->config = *c;
-    g->partial = c->remote && all_partial(p);
+    g->partial = all_partial(p);
     int rc = parts_init(g, e);
     if (rc < 0) {
         engine_free(g);

@@ -374,7 +374,7 @@ static bool goes_with(const struct engine *g, const struct draft *d, const struc
     return !g->config.remote || !would_delay(g, d, n);
 }
 
-/* Of a job for the first batch alone: its pieces are what it fetches. */
+/* Of a job for the first batch alone: its pieces are what it reads, and later batches may want more of its chunks. */
 static void take_first_alone(struct engine *g, struct job *job)
 {
     if (!job_first_alone(g))
@@ -416,9 +416,9 @@ static bool read_next(struct engine *g, struct action *out)
     if (!d.n)
         return false;
     struct job *job = job_begin(g, &d, JOB_FETCHING);
+    take_first_alone(g, job);
     if (!g->config.remote)
         return decode_begin(g, job, out);
-    take_first_alone(g, job);
     g->jobs.reads += job->reads;
     job_action(g, job, ACTION_FETCH, out);
     return true;

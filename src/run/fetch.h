@@ -3,8 +3,6 @@
 #define RUN_FETCH_H
 #include "run/rows.h"
 
-enum rows_part { ROWS_DATA, ROWS_INDICES, ROWS_INDPTR };
-
 struct place {
     uint32_t index;         /* in the job */
     const struct array *of; /* whose chunk … */

@@ -24,6 +24,28 @@ int rows_empty(struct job *j, struct worker *w, uint32_t i, struct hr_error *e);
 /* "rows 640 … 1279 of X" */
 void rows_name(const struct job *j, uint32_t i, char *out, size_t n);
 
+/* rows_span.c. What of one of the three arrays is to be had: all items [from, to), or only some rows, of which n begin at
+ * rows[0 … n]. */
+enum rows_part { ROWS_DATA, ROWS_INDICES, ROWS_INDPTR };
+struct rows_wanted {
+    const struct array *of;
+    enum rows_part part;
+    uint64_t from, to;
+    const uint64_t *rows; /* only some are wanted, those that the job has pieces of */
+    uint64_t n;
+};
+struct rows_span {
+    uint64_t from, to;
+};
+/* Of values and columns of these rows, which begin there; how many arrays these are. */
+uint32_t rows_wanted(const struct sparse_rows *r, const uint64_t *offsets, bool some,
+                     struct rows_wanted out[2]);
+/* Is so little of chunk i wanted that its rows are read alone? */
+bool rows_few(struct job *j, uint32_t i);
+/* The next run of items to read, in one stored chunk or in several, of which no other run has any; *row: where to go on. False: there is none. */
+bool rows_span_next(struct job *j, uint32_t i, const struct rows_wanted *w, uint64_t *row,
+                    struct rows_span *out);
+
 /* A batch that opens, and of samples of several rows these (plan_members_rows): room for the rows that differ in length; when all of it is there, bring them into order. */
 int rows_open(struct driver *d, struct hr_batch *b, const int64_t *members, struct hr_error *e);
 

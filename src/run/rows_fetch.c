@@ -4,21 +4,7 @@
 #include "base/mem.h"
 #include "run/fetch.h"
 
-#define SPAN_GAP 4096u /* bytes between wanted rows that are fetched with them */
-
-/* What of the three arrays a round is about, with the items that may be wanted. */
-struct wanted {
-    const struct array *of;
-    enum rows_part part;
-    uint64_t from, to;
-    const uint64_t *rows; /* only some are: where the n rows begin */
-    uint64_t n;
-};
-struct span {
-    uint64_t from, to;
-};
-
-static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct wanted out[2])
+static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct rows_wanted out[2])
 {
     struct sparse_rows r;
     const uint64_t *known = rows_offsets_of(j, i);
@@ -26,72 +12,22 @@ static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct wanted ou
     if (!known && sparse_is_dense(r.segment))
         return 0; /* no memory for them: rows_decode says so */
     if (offsets && !known)
-        out[0] = (struct wanted){.of = r.segment->indptr,
+        out[0] = (struct rows_wanted){.of = r.segment->indptr,
                                  .part = ROWS_INDPTR,
                                  .from = r.first - sparse_lead(r.segment->indptr, r.first),
                                  .to = r.first + r.n + 1};
     if (offsets || !known)
         return offsets && !known;
-    const uint64_t *some = j->some && !sparse_is_dense(r.segment) ? known : NULL;
-    out[0] = (struct wanted){r.segment->data, ROWS_DATA, known[0], known[r.n], some, r.n};
-    if (sparse_is_dense(r.segment))
-        return 1;
-    out[1] = (struct wanted){r.segment->indices, ROWS_INDICES, known[0], known[r.n], some, r.n};
-    return 2;
-}
-
-/* The first wanted row from `row` on, or n. */
-static uint64_t next_row(struct job *j, uint32_t i, uint64_t row, uint64_t n)
-{
-    const struct engine_chunk *c = &j->chunks[i];
-    uint64_t first = rows_matrix(j, i)->edges[c->chunk], next = n;
-    for (uint32_t p = 0; p < c->n_pieces; p++) {
-        uint64_t at = (uint64_t)c->pieces[p].place - first;
-        if (at >= row && at < next)
-            next = at;
-    }
-    return next;
-}
-
-/* The items of a row, and all others of the stored chunks they lie in, where these are read whole. */
-static struct span row_span(const struct wanted *w, uint64_t row)
-{
-    uint64_t cell = codec_chain_is_raw(w->of->chain) ? 1 : w->of->chunk[0];
-    struct span s = {w->rows[row] / cell * cell, (w->rows[row + 1] + cell - 1) / cell * cell};
-    s.from = s.from > w->from ? s.from : w->from;
-    s.to = s.to < w->to ? s.to : w->to;
-    return s;
-}
-
-/* The next run of items to fetch; *row: where to go on. */
-static bool next_span(struct job *j, uint32_t i, const struct wanted *w, uint64_t *row,
-                      struct span *out)
-{
-    *out = (struct span){w->from, w->to};
-    if (!w->rows)
-        return !(*row)++;
-    uint64_t gap = codec_chain_is_raw(w->of->chain) ? SPAN_GAP / w->of->type.item_size : 0;
-    bool any = false;
-    for (uint64_t r; (r = next_row(j, i, *row, w->n)) < w->n; *row = r + 1) {
-        struct span s = row_span(w, r);
-        if (w->rows[r] == w->rows[r + 1])
-            continue;
-        if (any && s.from > out->to + gap)
-            break;
-        out->from = any ? out->from : s.from;
-        out->to = any && s.to < out->to ? out->to : s.to;
-        any = true;
-    }
-    return any;
+    return rows_wanted(&r, known, j->some, out);
 }
 
 uint32_t rows_places(struct job *j, uint32_t i, bool offsets)
 {
-    struct wanted w[2];
-    struct span s;
+    struct rows_wanted w[2];
+    struct rows_span s;
     uint32_t n = wanted(j, i, offsets, w), places = 0;
     for (uint32_t k = 0; k < n; k++)
-        for (uint64_t row = 0; next_span(j, i, &w[k], &row, &s);)
+        for (uint64_t row = 0; rows_span_next(j, i, &w[k], &row, &s);)
             places += (uint32_t)sparse_pieces(w[k].of, s.from, s.to);
     return places;
 }
@@ -105,8 +41,8 @@ static uint64_t surplus(struct job *j, uint32_t i)
     return j->chunks[i].stored > need ? j->chunks[i].stored - need : 0;
 }
 
-static struct place *place_span(struct job *j, uint32_t i, const struct wanted *w,
-                                const struct span *s, struct place *out)
+static struct place *place_span(struct job *j, uint32_t i, const struct rows_wanted *w,
+                                const struct rows_span *s, struct place *out)
 {
     uint64_t pieces = sparse_pieces(w->of, s->from, s->to);
     for (uint64_t p = 0; p < pieces; p++) {
@@ -128,11 +64,11 @@ static struct place *place_span(struct job *j, uint32_t i, const struct wanted *
 
 void rows_place(struct job *j, uint32_t i, bool offsets, struct place *out)
 {
-    struct wanted w[2];
-    struct span s;
+    struct rows_wanted w[2];
+    struct rows_span s;
     uint32_t n = wanted(j, i, offsets, w);
     for (uint32_t k = 0; k < n; k++)
-        for (uint64_t row = 0; next_span(j, i, &w[k], &row, &s);)
+        for (uint64_t row = 0; rows_span_next(j, i, &w[k], &row, &s);)
             out = place_span(j, i, &w[k], &s, out);
 }
 

@@ -82,15 +82,18 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
     return rows_piece(j, w, p, s.to ? s.to : j->compressed, r.size, to, e);
 }
 
-/* 0, 1 when the ticket is too small, or an error. */
-static int items_read(struct job *j, struct worker *w, uint32_t i, const struct array *x,
-                      uint64_t from, uint64_t to, bool all, char *items, uint32_t *filled,
-                      struct hr_error *e)
+/* Items of one of the arrays to `items`, the place of the first that is wanted; how many pieces, how many of them do not exist.
+ * 0, 1 when the ticket is too small, or an error. */
+static int span_read(struct job *j, struct worker *w, uint32_t i, const struct rows_wanted *v,
+                     const struct rows_span *s, char *items, uint32_t *pieces, uint32_t *filled,
+                     struct hr_error *e)
 {
-    uint64_t n = sparse_pieces(x, from, to);
+    uint64_t n = sparse_pieces(v->of, s->from, s->to);
+    *pieces += (uint32_t)n;
     for (uint64_t k = 0; k < n; k++) {
-        struct sparse_piece p = sparse_piece(x, from, to, k);
-        p.all = all;
+        struct sparse_piece p = sparse_piece(v->of, s->from, s->to, k);
+        p.all = v->part == ROWS_INDPTR;
+        p.to += s->from - v->from;
         int rc = piece_read(j, w, i, &p, items, e);
         TRY(rc);
         *filled += rc == PIECE_FILLED;
@@ -109,10 +112,12 @@ static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struc
     uint64_t lead = sparse_lead(x, r->first), from = r->first - lead, n = r->n + 1 + lead;
     char *stored = mem_alloc(n * x->type.item_size);
     uint64_t *offsets = mem_alloc(n * sizeof *offsets);
-    uint32_t filled = 0;
+    uint32_t pieces = 0, filled = 0;
+    struct rows_wanted all = {.of = x, .part = ROWS_INDPTR, .from = from, .to = from + n};
+    struct rows_span span = {from, from + n};
     int rc = stored && offsets ? 0 : error_nomem(e, n * 8, "offsets of rows");
     if (!rc)
-        rc = items_read(j, w, i, x, from, from + n, true, stored, &filled, e);
+        rc = span_read(j, w, i, &all, &span, stored, &pieces, &filled, e);
     if (!rc)
         rc = rows_offsets_check(j, i, stored, offsets, e);
     mem_free(stored);
@@ -133,17 +138,19 @@ static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64
     struct sparse_record *r = rows_record(j, i, offsets, e);
     if (!r)
         return HR_ENOMEM;
-    uint64_t from = offsets[0], to = offsets[r->n];
-    const struct array *indices = r->segment->indices;
-    r->pieces = (uint32_t)((indices ? sparse_pieces(indices, from, to) : 0) +
-                           sparse_pieces(r->segment->data, from, to));
-    int rc = 0;
-    if (indices)
-        rc = items_read(j, w, i, indices, from, to, false, (char *)r + r->columns, &r->filled, e);
-    if (!rc)
-        rc = items_read(j, w, i, r->segment->data, from, to, false, (char *)r + r->values,
-                        &r->filled, e);
-    return rc ? rc : rows_scatter(j, w, i, r, e);
+    struct sparse_rows rows;
+    struct rows_wanted v[2];
+    struct rows_span s;
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &rows);
+    for (uint32_t k = rows_wanted(&rows, offsets, rows_few(j, i), v); k--;) {
+        char *items = (char *)r + (v[k].part == ROWS_DATA ? r->values : r->columns);
+        for (uint64_t row = 0; rows_span_next(j, i, &v[k], &row, &s);) {
+            int rc = span_read(j, w, i, &v[k], &s, items, &r->pieces, &r->filled, e);
+            if (rc)
+                return rc;
+        }
+    }
+    return rows_scatter(j, w, i, r, e);
 }
 
 int rows_read(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)

@@ -122,7 +122,7 @@ static int epoch_end(struct sim *m, struct hr_error *e)
 {
     const struct engine_stats *s = engine_stats(m->g);
     MUST(engine_idle(m->g) && !s->open, "the epoch is over, but %u batches are open", s->open);
-    bool again = m->w.partial && m->s.engine.remote; /* the first batch's chunks may be */
+    bool again = m->w.partial; /* the first batch's chunks may be */
     if (m->clean && !again && m->s.engine.budget >= m->s.facts.comfortable) {
         MUST(!s->chunks_reread, "%llu chunks were read again at a comfortable budget",
              (unsigned long long)s->chunks_reread);

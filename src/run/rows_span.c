@@ -1,0 +1,67 @@
+/* Which items of a row chunk are wanted: all of them, or where few rows are, the runs of items that these lie in. See rows.h. */
+#include "run/rows.h"
+
+#define FEW_ROWS 64u   /* wanted of a row chunk; they are searched one by one */
+#define FEW_PART 4u    /* … and so small a part of it at most */
+#define RAW_GAP  4096u /* bytes between wanted rows that are read with them */
+
+bool rows_few(struct job *j, uint32_t i)
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    const uint64_t *edges = rows_matrix(j, i)->edges + c->chunk;
+    return c->hold == ENGINE_NO_HOLD && c->n_pieces && c->n_pieces <= FEW_ROWS &&
+           c->n_pieces <= (edges[1] - edges[0]) / FEW_PART;
+}
+
+uint32_t rows_wanted(const struct sparse_rows *r, const uint64_t *offsets, bool some,
+                     struct rows_wanted out[2])
+{
+    const struct sparse_segment *s = r->segment;
+    const uint64_t *rows = some ? offsets : NULL;
+    out[0] = (struct rows_wanted){s->data, ROWS_DATA, offsets[0], offsets[r->n], rows, r->n};
+    if (sparse_is_dense(s))
+        return 1;
+    out[1] = (struct rows_wanted){s->indices, ROWS_INDICES, offsets[0], offsets[r->n], rows, r->n};
+    return 2;
+}
+
+/* The first wanted row from `row` on, or n. */
+static uint64_t next_row(struct job *j, uint32_t i, uint64_t row, uint64_t n)
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    uint64_t first = rows_matrix(j, i)->edges[c->chunk], next = n;
+    for (uint32_t p = 0; p < c->n_pieces; p++) {
+        uint64_t at = (uint64_t)c->pieces[p].place - first;
+        if (at >= row && at < next)
+            next = at;
+    }
+    return next;
+}
+
+/* Items that are read together: of one stored chunk, or of stored bytes those that lie near. */
+static bool goes_with(const struct array *x, const struct rows_span *last, uint64_t from)
+{
+    if (codec_chain_is_raw(x->chain))
+        return from <= last->to + RAW_GAP / x->type.item_size;
+    uint64_t cell = x->chunk[0] * (x->ndim == 2 ? x->shape[1] : 1);
+    return from / cell <= (last->to - 1) / cell;
+}
+
+bool rows_span_next(struct job *j, uint32_t i, const struct rows_wanted *w, uint64_t *row,
+                    struct rows_span *out)
+{
+    *out = (struct rows_span){w->from, w->to};
+    if (!w->rows)
+        return !(*row)++;
+    bool any = false;
+    for (uint64_t r; (r = next_row(j, i, *row, w->n)) < w->n; *row = r + 1) {
+        if (w->rows[r] == w->rows[r + 1])
+            continue;
+        if (any && !goes_with(w->of, out, w->rows[r]))
+            break;
+        out->from = any ? out->from : w->rows[r];
+        out->to = w->rows[r + 1];
+        any = true;
+    }
+    return any;
+}
