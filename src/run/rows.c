@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/keyed.h"
 #include "base/mem.h"
 #include "batch/ragged.h"
 
@@ -259,86 +258,7 @@ int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, st
     return 0;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------ */
-
-static char *tensor_row(const struct hr_batch *b, int tensor, uint64_t row)
-{
-    return (char *)batch_data(b, tensor) + row * b->layout->tensors[tensor].row_bytes;
-}
-
-static int emit_csr(const struct cells_view *v, const struct cells_row *r,
-                    const struct cells_genes *genes, struct cells_scratch *s, struct hr_batch *b,
-                    uint64_t row, struct hr_error *e)
-{
-    void *values, *columns;
-    uint64_t n, room = cells_stored(&v->form, r);
-    TRY(ragged_room(b, v->tensor, row, room, &values, &columns, e));
-    TRY(cells_csr(&v->form, genes, r, s, values, columns, &n, e));
-    if (n != room)
-        ragged_shrink(b, v->tensor, row, n);
-    return 0;
-}
-
-static int emit(const struct cells_view *v, const struct cells_row *r,
-                const struct cells_genes *genes, struct cells_scratch *s, struct hr_batch *b,
-                uint64_t row, bool stream, struct hr_error *e)
-{
-    int t = v->tensor;
-    switch (v->form.kind) {
-    case CELLS_CSR:
-        return emit_csr(v, r, genes, s, b, row, e);
-    case CELLS_DENSE:
-        return cells_dense(&v->form, genes, r, s, tensor_row(b, t, row), stream, e);
-    case CELLS_PADDED:
-        return cells_padded(&v->form, genes, r, s, tensor_row(b, t, row), tensor_row(b, t + 1, row),
-                            (uint8_t *)tensor_row(b, t + 2, row), stream, e);
-    case CELLS_RANKED:
-        return cells_ranked(&v->form, genes, r, s, tensor_row(b, t, row),
-                            (uint8_t *)tensor_row(b, t + 1, row), stream, e);
-    }
-    return error_set(e, HR_EINTERNAL, "a view of cells of no form");
-}
-
-/* What a cell's random genes are drawn by. */
-static uint64_t row_key(const struct driver *d, const struct hr_batch *b, int64_t id)
-{
-    uint64_t key = keyed_mix(plan_facts(d->fixed.c.plan)->seed, (uint64_t)b->epoch);
-    return keyed_word(key, (uint64_t)id);
-}
-
-static const struct cells_view *view_of(const struct job *j, const struct engine_piece *p)
-{
-    return j->driver->fixed.c.parts[p->part].cells;
-}
-
-int rows_scatter(struct job *j, struct worker *w, uint32_t i, const struct sparse_record *r,
-                 struct hr_error *e)
-{
-    const struct engine_chunk *c = &j->chunks[i];
-    const struct sparse_segment *s = r->segment;
-    const char *values = (const char *)r + r->values, *columns = (const char *)r + r->columns;
-    bool dense = sparse_is_dense(s);
-    uint64_t value = s->data->type.item_size, column = dense ? 0 : s->indices->type.item_size;
-    for (uint32_t p = 0; p < c->n_pieces; p++) {
-        const struct engine_piece *piece = &c->pieces[p];
-        const struct cells_view *v = view_of(j, piece);
-        struct hr_batch *b = j->slots[piece->slot];
-        uint64_t row = (uint64_t)piece->place - s->first - r->first, at = r->offsets[row];
-        struct cells_row cell = {.values = values + at * value,
-                                 .columns = dense ? NULL : columns + at * column,
-                                 .n = r->offsets[row + 1] - at,
-                                 .value = s->data->type.kind,
-                                 .column = dense ? HR_NONE : s->indices->type.kind,
-                                 .key = row_key(j->driver, b, piece->place)};
-        int rc =
-            emit(v, &cell, &v->genes[s->set], &w->cells, b, piece->row, j->driver->fixed.stream, e);
-        if (rc < 0)
-            return error_context(e, rc, "row %" PRId64, piece->place);
-    }
-    if (r->filled)
-        decode_filled(j, i, r->filled == r->pieces);
-    return 0;
-}
+/* ---- batches --------------------------------------------------------------------------------- */
 
 /* Where each row of a batch ends, `each` of `apart` numbers of its samples, if all of that is known; in memory that the caller frees. */
 static uint64_t *row_ends(const struct sparse *m, const int64_t *rows, uint64_t count,
@@ -379,28 +299,6 @@ int rows_open(struct driver *d, struct hr_batch *b, const int64_t *members, stru
         int rc = ragged_open(b, v->tensor, ends, e);
         mem_free(ends);
         TRY(rc);
-    }
-    return 0;
-}
-
-int rows_empty(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
-{
-    const struct engine_chunk *c = &j->chunks[i];
-    struct sparse_rows r;
-    sparse_rows(rows_matrix(j, i), c->chunk, &r);
-    for (uint32_t p = 0; p < c->n_pieces; p++) {
-        const struct engine_piece *piece = &c->pieces[p];
-        const struct cells_view *v = view_of(j, piece);
-        struct cells_row none = {.values = "",
-                                 .columns = "",
-                                 .value = r.segment->data->type.kind,
-                                 .column =
-                                     r.segment->indices ? r.segment->indices->type.kind : HR_I32};
-        if (v->form.kind == CELLS_CSR)
-            ragged_shrink(j->slots[piece->slot], v->tensor, piece->row, 0);
-        else
-            TRY(emit(v, &none, &v->genes[r.segment->set], &w->cells, j->slots[piece->slot],
-                     piece->row, false, e));
     }
     return 0;
 }

@@ -34,17 +34,35 @@ struct rows_wanted {
     const uint64_t *rows; /* only some are wanted, those that the job has pieces of */
     uint64_t n;
 };
-struct rows_span {
-    uint64_t from, to;
-};
 /* Of values and columns of these rows, which begin there; how many arrays these are. */
 uint32_t rows_wanted(const struct sparse_rows *r, const uint64_t *offsets, bool some,
                      struct rows_wanted out[2]);
 /* Is so little of chunk i wanted that its rows are read alone? */
 bool rows_few(struct job *j, uint32_t i);
-/* The next run of items to read, in one stored chunk or in several, of which no other run has any; *row: where to go on. False: there is none. */
-bool rows_span_next(struct job *j, uint32_t i, const struct rows_wanted *w, uint64_t *row,
-                    struct rows_span *out);
+/* The pieces of that, each stored chunk once, in rising order. */
+struct rows_cursor {
+    struct rows_wanted of;
+    uint64_t row, from, to; /* where to go on; items of the run of rows it is at … */
+    uint64_t piece, pieces; /* … whose next piece is this, of so many */
+};
+bool rows_piece_next(struct job *j, uint32_t i, struct rows_cursor *c, struct sparse_piece *out);
+
+/* rows_emit.c. Rows go to their batches while their record is filled: after each piece, those of each array coming in rising
+ * order. They lie in memory of the worker until the end. */
+struct rows_flow {
+    struct job *job;
+    struct worker *worker;
+    uint32_t index;
+    const struct sparse_record *record;
+    const uint32_t *order; /* pieces of the job's chunk, by their rows */
+    uint32_t next;
+    uint64_t done[2]; /* columns and values are there before these items */
+};
+int rows_flow_open(struct rows_flow *f, struct job *j, struct worker *w, uint32_t i,
+                   const struct sparse_record *r, struct hr_error *e);
+int rows_flow_piece(struct rows_flow *f, const struct sparse_piece *p, enum rows_part part,
+                    struct hr_error *e);
+int rows_flow_end(struct rows_flow *f, struct hr_error *e);
 
 /* A batch that opens, and of samples of several rows these (plan_members_rows): room for the rows that differ in length; when all of it is there, bring them into order. */
 int rows_open(struct driver *d, struct hr_batch *b, const int64_t *members, struct hr_error *e);

@@ -1,4 +1,5 @@
 /* Row chunks from networks: the places their pieces are asked for at, and what becomes of the answers. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,9 +14,9 @@ static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct rows_want
         return 0; /* no memory for them: rows_decode says so */
     if (offsets && !known)
         out[0] = (struct rows_wanted){.of = r.segment->indptr,
-                                 .part = ROWS_INDPTR,
-                                 .from = r.first - sparse_lead(r.segment->indptr, r.first),
-                                 .to = r.first + r.n + 1};
+                                      .part = ROWS_INDPTR,
+                                      .from = r.first - sparse_lead(r.segment->indptr, r.first),
+                                      .to = r.first + r.n + 1};
     if (offsets || !known)
         return offsets && !known;
     return rows_wanted(&r, known, j->some, out);
@@ -24,11 +25,11 @@ static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct rows_want
 uint32_t rows_places(struct job *j, uint32_t i, bool offsets)
 {
     struct rows_wanted w[2];
-    struct rows_span s;
+    struct sparse_piece p;
     uint32_t n = wanted(j, i, offsets, w), places = 0;
     for (uint32_t k = 0; k < n; k++)
-        for (uint64_t row = 0; rows_span_next(j, i, &w[k], &row, &s);)
-            places += (uint32_t)sparse_pieces(w[k].of, s.from, s.to);
+        for (struct rows_cursor c = {.of = w[k]}; rows_piece_next(j, i, &c, &p);)
+            places++;
     return places;
 }
 
@@ -41,54 +42,31 @@ static uint64_t surplus(struct job *j, uint32_t i)
     return j->chunks[i].stored > need ? j->chunks[i].stored - need : 0;
 }
 
-static struct place *place_span(struct job *j, uint32_t i, const struct rows_wanted *w,
-                                const struct rows_span *s, struct place *out)
-{
-    uint64_t pieces = sparse_pieces(w->of, s->from, s->to);
-    for (uint64_t p = 0; p < pieces; p++) {
-        struct sparse_piece piece = sparse_piece(w->of, s->from, s->to, p);
-        piece.all = w->part == ROWS_INDPTR;
-        piece.to += s->from - w->from;
-        uint64_t bytes = piece.part ? piece.n * w->of->type.item_size
-                                    : codec_chain_bound(w->of->chain) + surplus(j, i);
-        *out++ = (struct place){.index = i,
-                                .of = w->of,
-                                .chunk = piece.chunk,
-                                .covered = bytes,
-                                .rows = true,
-                                .piece = piece,
-                                .part = w->part};
-    }
-    return out;
-}
-
 void rows_place(struct job *j, uint32_t i, bool offsets, struct place *out)
 {
     struct rows_wanted w[2];
-    struct rows_span s;
+    struct sparse_piece p;
     uint32_t n = wanted(j, i, offsets, w);
     for (uint32_t k = 0; k < n; k++)
-        for (uint64_t row = 0; rows_span_next(j, i, &w[k], &row, &s);)
-            out = place_span(j, i, &w[k], &s, out);
+        for (struct rows_cursor c = {.of = w[k]}; rows_piece_next(j, i, &c, &p);)
+            *out++ = (struct place){.index = i,
+                                    .of = p.array,
+                                    .chunk = p.chunk,
+                                    .covered =
+                                        p.part ? p.n * p.array->type.item_size
+                                               : codec_chain_bound(p.array->chain) + surplus(j, i),
+                                    .rows = true,
+                                    .piece = p,
+                                    .part = w[k].part};
 }
 
-/* The pieces of chunk i, or an error; `filled`: so many were missing. */
-static int decode_places(struct job *j, struct worker *w, uint32_t i, enum rows_part part, char *to,
-                         uint32_t *filled, struct hr_error *e)
+static int place_decode(struct job *j, struct worker *w, uint32_t i, const struct place *p,
+                        char *to, uint32_t *filled, struct hr_error *e)
 {
-    const struct fetch *f = j->fetch;
-    for (uint32_t k = 0; k < f->n_places; k++) {
-        const struct place *p = &f->places[k];
-        if (p->index != i || p->part != part)
-            continue;
-        TRY(rows_check_object(j, i, &p->piece, p->object_size, e));
-        *filled += p->missing;
-        if (p->missing)
-            TRY(rows_missing(j, &p->piece, to, e));
-        else
-            TRY(rows_piece(j, w, &p->piece, p->data, p->size, to, e));
-    }
-    return 0;
+    TRY(rows_check_object(j, i, &p->piece, p->object_size, e));
+    *filled += p->missing;
+    return p->missing ? rows_missing(j, &p->piece, to, e)
+                      : rows_piece(j, w, &p->piece, p->data, p->size, to, e);
 }
 
 /* ---- the first round ------------------------------------------------------------------------- */
@@ -105,8 +83,9 @@ static int offsets_take(struct job *j, struct worker *w, uint32_t i, struct hr_e
     uint64_t *offsets = mem_alloc(n * sizeof *offsets);
     uint32_t filled = 0;
     int rc = stored && offsets ? 0 : error_nomem(e, n * 8, "offsets of rows");
-    if (!rc)
-        rc = decode_places(j, w, i, ROWS_INDPTR, stored, &filled, e);
+    for (uint32_t k = 0; k < j->fetch->n_places && !rc; k++)
+        if (j->fetch->places[k].index == i && j->fetch->places[k].part == ROWS_INDPTR)
+            rc = place_decode(j, w, i, &j->fetch->places[k], stored, &filled, e);
     if (!rc)
         rc = rows_offsets_check(j, i, stored, offsets, e);
     mem_free(stored);
@@ -146,6 +125,43 @@ void rows_offsets(struct job *j, struct worker *w)
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
+/* As their pieces begin, columns before values. */
+static int by_begin(const void *a, const void *b)
+{
+    const struct place *x = *(const struct place *const *)a, *y = *(const struct place *const *)b;
+    if (x->piece.to != y->piece.to)
+        return x->piece.to < y->piece.to ? -1 : 1;
+    return (x->part == ROWS_DATA) - (y->part == ROWS_DATA);
+}
+
+/* The places of chunk i, in memory that the caller frees. */
+static const struct place **places_of(const struct job *j, uint32_t i, uint32_t *n)
+{
+    const struct fetch *f = j->fetch;
+    const struct place **out = mem_array((size_t)f->n_places + 1, sizeof(struct place *));
+    *n = 0;
+    for (uint32_t k = 0; out && k < f->n_places; k++)
+        if (f->places[k].index == i && f->places[k].part != ROWS_INDPTR)
+            out[(*n)++] = &f->places[k];
+    if (out)
+        qsort(out, *n, sizeof *out, by_begin);
+    return out;
+}
+
+static int record_fill(struct job *j, struct worker *w, uint32_t i, struct sparse_record *r,
+                       const struct place **places, struct hr_error *e)
+{
+    struct rows_flow flow;
+    TRY(rows_flow_open(&flow, j, w, i, r, e));
+    for (uint32_t k = 0; k < r->pieces; k++) {
+        const struct place *p = places[k];
+        char *to = (char *)r + (p->part == ROWS_DATA ? r->values : r->columns);
+        TRY(place_decode(j, w, i, p, to, &r->filled, e));
+        TRY(rows_flow_piece(&flow, &p->piece, p->part, e));
+    }
+    return rows_flow_end(&flow, e);
+}
+
 static int decode(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)
 {
     const uint64_t *offsets = rows_offsets_of(j, i);
@@ -154,10 +170,10 @@ static int decode(struct job *j, struct worker *w, uint32_t i, struct hr_error *
     struct sparse_record *r = rows_record(j, i, offsets, e);
     if (!r)
         return HR_ENOMEM;
-    r->pieces = rows_places(j, i, false);
-    TRY(decode_places(j, w, i, ROWS_INDICES, (char *)r + r->columns, &r->filled, e));
-    TRY(decode_places(j, w, i, ROWS_DATA, (char *)r + r->values, &r->filled, e));
-    return rows_scatter(j, w, i, r, e);
+    const struct place **places = places_of(j, i, &r->pieces);
+    int rc = places ? record_fill(j, w, i, r, places, e) : error_nomem(e, 8, "an order of pieces");
+    mem_free((void *)places);
+    return rc;
 }
 
 void rows_decode(struct job *j, struct worker *w, uint32_t i)

@@ -5,8 +5,6 @@
 #include "base/mem.h"
 #include "run/rows.h"
 
-enum { PIECE_READ, PIECE_FILLED, PIECE_LARGER };
-
 struct piece_sink { /* of one read: into place, or into the job's buffer for stored bytes */
     struct job *job;
     char *to;
@@ -25,24 +23,19 @@ static void *piece_room(void *arg, uint64_t size)
     return job_compressed(s->job, size > s->usual ? size : s->usual);
 }
 
-static int piece_missing(const struct job *j, const struct sparse_piece *p, char *to,
-                         struct hr_error *e)
-{
-    int rc = rows_missing(j, p, to, e);
-    return rc < 0 ? rc : PIECE_FILLED;
-}
-
-/* One piece of chunk i into items at `to`: PIECE_…, or an error. */
+/* One piece of chunk i into items at `to`; *filled: so many did not exist. 0, 1 when the ticket is too small, or an error. */
 static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct sparse_piece *p,
-                      char *to, struct hr_error *e)
+                      char *to, uint32_t *filled, struct hr_error *e)
 {
     const struct array *x = p->array;
     uint64_t size = x->type.item_size;
     struct where where;
     struct store_result r = {0};
     TRY(index_locate_now(j, w, x, p->chunk, &where, e));
-    if (where.kind == WHERE_MISSING)
-        return piece_missing(j, p, to, e);
+    if (where.kind == WHERE_MISSING) {
+        ++*filled;
+        return rows_missing(j, p, to, e);
+    }
     struct store_range range = {(int64_t)where.offset, where.length};
     uint64_t bound = codec_chain_bound(x->chain), ticket = j->chunks[i].stored;
     struct piece_sink s = {.job = j,
@@ -66,7 +59,7 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
     if (rc < 0 && !s.to && s.size > s.ticket) {
         j->larger_index = i;
         j->larger_bytes = s.size;
-        return PIECE_LARGER;
+        return 1;
     }
     if (rc < 0) {
         if (e)
@@ -77,30 +70,32 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
     TRY(rows_check_object(j, i, p, r.object_size, e));
     if (rc == STORE_MISSING && x->shard)
         return error_set(e, HR_EDATA, "%s: the shard is gone since its index was read", where.key);
-    if (rc == STORE_MISSING)
-        return piece_missing(j, p, to, e);
+    if (rc == STORE_MISSING) {
+        ++*filled;
+        return rows_missing(j, p, to, e);
+    }
     return rows_piece(j, w, p, s.to ? s.to : j->compressed, r.size, to, e);
 }
 
-/* Items of one of the arrays to `items`, the place of the first that is wanted; how many pieces, how many of them do not exist.
- * 0, 1 when the ticket is too small, or an error. */
-static int span_read(struct job *j, struct worker *w, uint32_t i, const struct rows_wanted *v,
-                     const struct rows_span *s, char *items, uint32_t *pieces, uint32_t *filled,
-                     struct hr_error *e)
+/* A cursor and the piece it is at. */
+struct reading {
+    struct rows_cursor at;
+    struct sparse_piece piece;
+    bool more;
+    char *items; /* the place of the first that is wanted */
+};
+
+static void reading_next(struct job *j, uint32_t i, struct reading *r)
 {
-    uint64_t n = sparse_pieces(v->of, s->from, s->to);
-    *pieces += (uint32_t)n;
-    for (uint64_t k = 0; k < n; k++) {
-        struct sparse_piece p = sparse_piece(v->of, s->from, s->to, k);
-        p.all = v->part == ROWS_INDPTR;
-        p.to += s->from - v->from;
-        int rc = piece_read(j, w, i, &p, items, e);
-        TRY(rc);
-        *filled += rc == PIECE_FILLED;
-        if (rc == PIECE_LARGER)
-            return 1;
-    }
-    return 0;
+    r->more = rows_piece_next(j, i, &r->at, &r->piece);
+}
+
+static struct reading reading_open(struct job *j, uint32_t i, const struct rows_wanted *of,
+                                   char *items)
+{
+    struct reading r = {.at = {.of = *of}, .items = items};
+    reading_next(j, i, &r);
+    return r;
 }
 
 static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struct sparse_rows *r,
@@ -112,18 +107,45 @@ static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struc
     uint64_t lead = sparse_lead(x, r->first), from = r->first - lead, n = r->n + 1 + lead;
     char *stored = mem_alloc(n * x->type.item_size);
     uint64_t *offsets = mem_alloc(n * sizeof *offsets);
-    uint32_t pieces = 0, filled = 0;
+    uint32_t filled = 0;
     struct rows_wanted all = {.of = x, .part = ROWS_INDPTR, .from = from, .to = from + n};
-    struct rows_span span = {from, from + n};
     int rc = stored && offsets ? 0 : error_nomem(e, n * 8, "offsets of rows");
-    if (!rc)
-        rc = span_read(j, w, i, &all, &span, stored, &pieces, &filled, e);
+    for (struct reading at = reading_open(j, i, &all, stored); at.more && !rc;
+         reading_next(j, i, &at))
+        rc = piece_read(j, w, i, &at.piece, stored, &filled, e);
     if (!rc)
         rc = rows_offsets_check(j, i, stored, offsets, e);
     mem_free(stored);
     if (rc)
         mem_free(offsets);
     return rc;
+}
+
+/* Pieces by turns, as they begin; rows as they are complete. */
+static int record_fill(struct job *j, struct worker *w, uint32_t i, struct sparse_record *r,
+                       const uint64_t *offsets, struct hr_error *e)
+{
+    struct rows_wanted v[2];
+    struct sparse_rows rows;
+    struct rows_flow flow;
+    struct reading values, columns = {0};
+    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &rows);
+    uint32_t n = rows_wanted(&rows, offsets, rows_few(j, i), v);
+    values = reading_open(j, i, &v[0], (char *)r + r->values);
+    if (n > 1)
+        columns = reading_open(j, i, &v[1], (char *)r + r->columns);
+    TRY(rows_flow_open(&flow, j, w, i, r, e));
+    while (values.more || columns.more) {
+        bool first = columns.more && (!values.more || columns.piece.to <= values.piece.to);
+        struct reading *of = first ? &columns : &values;
+        r->pieces++;
+        int rc = piece_read(j, w, i, &of->piece, of->items, &r->filled, e);
+        if (rc)
+            return rc;
+        TRY(rows_flow_piece(&flow, &of->piece, of->at.of.part, e));
+        reading_next(j, i, of);
+    }
+    return rows_flow_end(&flow, e);
 }
 
 static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64_t *offsets,
@@ -138,19 +160,7 @@ static int record_read(struct job *j, struct worker *w, uint32_t i, const uint64
     struct sparse_record *r = rows_record(j, i, offsets, e);
     if (!r)
         return HR_ENOMEM;
-    struct sparse_rows rows;
-    struct rows_wanted v[2];
-    struct rows_span s;
-    sparse_rows(rows_matrix(j, i), j->chunks[i].chunk, &rows);
-    for (uint32_t k = rows_wanted(&rows, offsets, rows_few(j, i), v); k--;) {
-        char *items = (char *)r + (v[k].part == ROWS_DATA ? r->values : r->columns);
-        for (uint64_t row = 0; rows_span_next(j, i, &v[k], &row, &s);) {
-            int rc = span_read(j, w, i, &v[k], &s, items, &r->pieces, &r->filled, e);
-            if (rc)
-                return rc;
-        }
-    }
-    return rows_scatter(j, w, i, r, e);
+    return record_fill(j, w, i, r, offsets, e);
 }
 
 int rows_read(struct job *j, struct worker *w, uint32_t i, struct hr_error *e)

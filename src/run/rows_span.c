@@ -39,29 +39,45 @@ static uint64_t next_row(struct job *j, uint32_t i, uint64_t row, uint64_t n)
 }
 
 /* Items that are read together: of one stored chunk, or of stored bytes those that lie near. */
-static bool goes_with(const struct array *x, const struct rows_span *last, uint64_t from)
+static bool goes_with(const struct array *x, uint64_t end, uint64_t from)
 {
     if (codec_chain_is_raw(x->chain))
-        return from <= last->to + RAW_GAP / x->type.item_size;
+        return from <= end + RAW_GAP / x->type.item_size;
     uint64_t cell = x->chunk[0] * (x->ndim == 2 ? x->shape[1] : 1);
-    return from / cell <= (last->to - 1) / cell;
+    return from / cell <= (end - 1) / cell;
 }
 
-bool rows_span_next(struct job *j, uint32_t i, const struct rows_wanted *w, uint64_t *row,
-                    struct rows_span *out)
+/* The next run of items to read. */
+static bool run_next(struct job *j, uint32_t i, struct rows_cursor *c)
 {
-    *out = (struct rows_span){w->from, w->to};
-    if (!w->rows)
-        return !(*row)++;
+    const struct rows_wanted *w = &c->of;
     bool any = false;
-    for (uint64_t r; (r = next_row(j, i, *row, w->n)) < w->n; *row = r + 1) {
+    c->from = w->from;
+    c->to = w->to;
+    if (!w->rows)
+        return !c->row++;
+    for (uint64_t r; (r = next_row(j, i, c->row, w->n)) < w->n; c->row = r + 1) {
         if (w->rows[r] == w->rows[r + 1])
             continue;
-        if (any && !goes_with(w->of, out, w->rows[r]))
+        if (any && !goes_with(w->of, c->to, w->rows[r]))
             break;
-        out->from = any ? out->from : w->rows[r];
-        out->to = w->rows[r + 1];
+        c->from = any ? c->from : w->rows[r];
+        c->to = w->rows[r + 1];
         any = true;
     }
     return any;
+}
+
+bool rows_piece_next(struct job *j, uint32_t i, struct rows_cursor *c, struct sparse_piece *out)
+{
+    while (c->piece == c->pieces) {
+        if (!run_next(j, i, c))
+            return false;
+        c->piece = 0;
+        c->pieces = sparse_pieces(c->of.of, c->from, c->to);
+    }
+    *out = sparse_piece(c->of.of, c->from, c->to, c->piece++);
+    out->all = c->of.part == ROWS_INDPTR;
+    out->to += c->from - c->of.from;
+    return true;
 }

@@ -89,6 +89,7 @@ static void worker_dispose(struct worker *w)
     codec_context_free(w->codec);
     scatter_dispose(&w->scatter);
     cells_scratch_dispose(&w->cells);
+    mem_free(w->order);
     mem_free(w->spans);
     mem_free(w->joined);
 }

@@ -22,6 +22,8 @@ struct worker {
     struct codec_context *codec;
     struct scatter scatter;
     struct cells_scratch cells;
+    uint32_t *order; /* run/rows_emit.c: rows in the order they lie */
+    size_t cap_order;
     struct span *spans; /* run/read.c: places of inner chunks … */
     size_t cap_spans;
     char *joined; /* … and WORKER_JOINED bytes for several of them in one read */
