@@ -90,7 +90,7 @@ static void one(const struct way *w, const struct rows *rows, int i, struct cell
     switch (w->form.kind) {
     case CELLS_CSR:
         to = next(r.n * 8);
-        rc = cells_csr(&w->form, &w->genes, &r, s, to, to + r.n * 4, NULL, NULL);
+        rc = cells_csr(&w->form, &w->genes, &r, s, to, to + r.n * 4, NULL, false, NULL);
         break;
     case CELLS_DENSE:
         to = next(w->form.n_columns * 4);

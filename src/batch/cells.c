@@ -26,21 +26,43 @@ uint64_t cells_stored(const struct cells_form *f, const struct cells_row *r)
 
 /* ---- CSR ------------------------------------------------------------------------------------- */
 
+static void copy(void *to, const void *from, size_t n)
+{
+    memcpy(to, from, n);
+}
+
+bool cells_as_stored(const struct cells_form *f, enum hr_dtype value)
+{
+    return f->kind == CELLS_CSR && f->made->plain && f->value == value;
+}
+
+static void put_columns(const struct cells_form *f, void *to, const struct cells_part *p,
+                        bool stream)
+{
+    if (f->column == HR_I64)
+        f->made->kernels->cast[HR_I32][HR_I64](to, p->columns, p->n);
+    else if (stream)
+        codec_copy_stream(to, p->columns, p->n * sizeof *p->columns);
+    else if (p->columns != to)
+        memcpy(to, p->columns, p->n * sizeof *p->columns);
+}
+
 int cells_csr(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
-              struct cells_scratch *s, void *values, void *columns, uint64_t *count,
+              struct cells_scratch *s, void *values, void *columns, uint64_t *count, bool stream,
               struct hr_error *e)
 {
     struct cells_room room;
     struct cells_part p;
-    bool wide = f->column == HR_I64;
-    TRY(prepare(f, g, r, s, &room, wide ? NULL : columns, &p, e));
-    if (wide)
-        f->made->kernels->cast[HR_I32][HR_I64](columns, p.columns, p.n);
-    else if (p.columns != columns)
-        memcpy(columns, p.columns, p.n * sizeof *p.columns);
+    bool in_place = f->column == HR_I32 && !stream;
+    TRY(prepare(f, g, r, s, &room, in_place ? columns : NULL, &p, e));
+    put_columns(f, columns, &p, stream);
     if (count)
         *count = p.n;
-    return cells_values(f, &p, &room, values, e);
+    if (!cells_as_stored(f, p.value))
+        return cells_values(f, &p, &room, values, e);
+    if (p.values != values)
+        (stream ? codec_copy_stream : copy)(values, p.values, p.n * dtype_kind_size(p.value));
+    return 0;
 }
 
 /* ---- DENSE ----------------------------------------------------------------------------------- */

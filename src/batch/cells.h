@@ -124,12 +124,14 @@ void cells_scratch_dispose(struct cells_scratch *s);
 
 /* How many values are stored: all there are, or of a dense row those that are not 0. The output has no more. */
 uint64_t cells_stored(const struct cells_form *f, const struct cells_row *r);
-/* CSR: values and columns, as many as *count says (NULL: the caller knows); at most cells_stored. */
+/* CSR: are values of that type taken as they are? Then r->values of cells_csr may be where they go. */
+bool cells_as_stored(const struct cells_form *f, enum hr_dtype value);
+/* `stream`: the target is not in cache and not read soon, write past the cache; memory is then published by codec_fence.
+ * CSR: values and columns, as many as *count says (NULL: the caller knows); at most cells_stored. */
 int cells_csr(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
-              struct cells_scratch *s, void *values, void *columns, uint64_t *count,
+              struct cells_scratch *s, void *values, void *columns, uint64_t *count, bool stream,
               struct hr_error *e);
-/* `stream`, of all forms of a fixed size: the target is not in cache and not read soon, write past the cache;
- * memory is then published by codec_fence. DENSE: n_columns values. */
+/* DENSE: n_columns values. */
 int cells_dense(const struct cells_form *f, const struct cells_genes *g, const struct cells_row *r,
                 struct cells_scratch *s, void *to, bool stream, struct hr_error *e);
 /* PADDED: `length` each of genes, values and mask (1: a gene or a special token); values and mask may be

@@ -343,7 +343,11 @@ int cells_select(const struct cells_form *f, const struct cells_genes *g, const 
         TRY(from_dense(f, g, r, room, p, e));
     } else {
         TRY(check_columns(f, g, r, &rising, e));
-        bool straight = to && rising && !g->to && !genes_only;
+        bool as_they_are = rising && !g->to && !genes_only, straight = to && as_they_are;
+        if (as_they_are && !to && r->column == HR_I32) {
+            p->columns = r->columns;
+            return 0;
+        }
         p->columns = straight ? to : room->columns;
         k->cast[r->column][HR_I32](straight ? to : room->columns, r->columns, r->n);
         if (straight)

@@ -33,7 +33,7 @@ static bool batches_exceed_cache(const struct driver *d)
         cache = (uint64_t)size;
 #endif
     cache = share < cache ? share : cache;
-    return d->fixed.c.layout->bytes * (d->fixed.facts.max_open + 2) > cache;
+    return plan_facts(d->fixed.c.plan)->batch_bytes * (d->fixed.facts.max_open + 2) > cache;
 }
 
 static int copy_tables(struct driver *d, const struct driver_config *c, struct hr_error *e)

@@ -213,10 +213,11 @@ static int decode_some(struct job *j, struct worker *w, const struct sparse_piec
 }
 
 int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, const void *data,
-               uint64_t n, char *to, struct hr_error *e)
+               uint64_t n, char *to, struct rows_flow *f, struct hr_error *e)
 {
     uint64_t size = p->array->type.item_size;
     const struct codec_chain *chain = p->array->chain;
+    bool elsewhere = f && f->direct && p->array == f->record->segment->data;
     int rc = 0;
     to += p->to * size;
     j->counts.decoded_bytes += p->part ? p->n * size : codec_chain_decoded_size(chain);
@@ -227,10 +228,14 @@ int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, co
             rows_dense_raw(p, data, to);
         else if ((const char *)data != to)
             memcpy(to, data, n);
+        if (elsewhere)
+            rc = rows_values_copy(f, p, to, e);
     } else if (!w->codec) {
         return error_nomem(e, 0, "a decoder");
     } else if (p->array->ndim == 2 && !rows_dense_whole(p)) {
         rc = rows_dense_decode(j, w, p, data, n, to, e);
+    } else if (elsewhere) {
+        rc = rows_values_decode(f, p, data, n, to, e);
     } else if (p->n * size == codec_chain_decoded_size(chain)) {
         rc = codec_chain_decode(chain, w->codec, data, n, to, e);
     } else {
@@ -239,7 +244,8 @@ int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, co
     return rc < 0 ? error_context(e, rc, "chunk %" PRIu64 " of %s", p->chunk, p->array->path) : 0;
 }
 
-int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, struct hr_error *e)
+int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, struct rows_flow *f,
+                 struct hr_error *e)
 {
     const struct array *x = p->array;
     if (x->object)
@@ -255,7 +261,7 @@ int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, st
         rows_dense_fill(p, to);
     else
         fill_items(x, to, p->n);
-    return 0;
+    return f && f->direct && x == f->record->segment->data ? rows_values_copy(f, p, to, e) : 0;
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */

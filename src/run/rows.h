@@ -9,6 +9,8 @@
 #include "format/sparse.h"
 #include "run/job.h"
 
+struct rows_flow;
+
 /* The matrix that chunk i of a job is of, or NULL. */
 static inline const struct sparse *rows_matrix(const struct job *j, uint32_t i)
 {
@@ -57,12 +59,29 @@ struct rows_flow {
     const uint32_t *order; /* pieces of the job's chunk, by their rows */
     uint32_t next;
     uint64_t done[2]; /* columns and values are there before these items */
+    bool direct;      /* values go from the decoder to their rows, not into the record */
+    uint32_t next_values;
 };
+/* The row of the record that a piece of the job wants. */
+static inline uint64_t rows_row(const struct rows_flow *f, const struct engine_piece *p)
+{
+    return (uint64_t)p->place - f->record->segment->first - f->record->first;
+}
 int rows_flow_open(struct rows_flow *f, struct job *j, struct worker *w, uint32_t i,
                    const struct sparse_record *r, struct hr_error *e);
 int rows_flow_piece(struct rows_flow *f, const struct sparse_piece *p, enum rows_part part,
                     struct hr_error *e);
 int rows_flow_end(struct rows_flow *f, struct hr_error *e);
+/* rows_values.c. May they? In order, so that the rows are known. */
+bool rows_values_direct(const struct rows_flow *f);
+/* Where the values of a row go. */
+int rows_values_room(const struct rows_flow *f, const struct engine_piece *p, char **to,
+                     struct hr_error *e);
+/* A piece of the values, as it was stored, to the rows that have some of it; or from the record at `to`, its first item. */
+int rows_values_decode(struct rows_flow *f, const struct sparse_piece *p, const void *data,
+                       uint64_t n, char *to, struct hr_error *e);
+int rows_values_copy(struct rows_flow *f, const struct sparse_piece *p, const char *to,
+                     struct hr_error *e);
 
 /* A batch that opens, and of samples of several rows these (plan_members_rows): room for the rows that differ in length; when all of it is there, bring them into order. */
 int rows_open(struct driver *d, struct hr_batch *b, const int64_t *members, struct hr_error *e);
@@ -83,9 +102,9 @@ int rows_check_size(const struct sparse_piece *p, uint64_t stored, struct hr_err
 /* The object that a piece was read from has that size (0: not known): HR_EDATA where rows and object do not fit. */
 int rows_check_object(struct job *j, uint32_t i, const struct sparse_piece *p, uint64_t object_size,
                       struct hr_error *e);
-/* A piece as it was stored into items at `to`, its array's first wanted one. */
+/* A piece as it was stored into items at `to`, its array's first wanted one; of values that go elsewhere: `f`, else NULL. */
 int rows_piece(struct job *j, struct worker *w, const struct sparse_piece *p, const void *data,
-               uint64_t n, char *to, struct hr_error *e);
+               uint64_t n, char *to, struct rows_flow *f, struct hr_error *e);
 /* The same of dense rows (rows_dense.c), `to` being the place of the piece's first item: of stored bytes that are its items; of
  * others; of none. Whole: the rows it has of the chunk lie in the record as they do there. */
 bool rows_recall(const struct sparse *m, uint64_t chunk, uint64_t *offsets); /* or sparse_recall */
@@ -95,6 +114,7 @@ int rows_dense_decode(struct job *j, struct worker *w, const struct sparse_piece
 void rows_dense_fill(const struct sparse_piece *p, char *to);
 bool rows_dense_whole(const struct sparse_piece *p);
 /* A piece that does not exist becomes fill values, or an error. */
-int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, struct hr_error *e);
+int rows_missing(const struct job *j, const struct sparse_piece *p, char *to, struct rows_flow *f,
+                 struct hr_error *e);
 
 #endif

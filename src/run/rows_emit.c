@@ -17,12 +17,12 @@ static char *tensor_row(const struct hr_batch *b, int tensor, uint64_t row)
 
 static int emit_csr(const struct cells_view *v, const struct cells_row *r,
                     const struct cells_genes *genes, struct cells_scratch *s, struct hr_batch *b,
-                    uint64_t row, struct hr_error *e)
+                    uint64_t row, bool stream, struct hr_error *e)
 {
     void *values, *columns;
     uint64_t n, room = cells_stored(&v->form, r);
     TRY(ragged_room(b, v->tensor, row, room, &values, &columns, e));
-    TRY(cells_csr(&v->form, genes, r, s, values, columns, &n, e));
+    TRY(cells_csr(&v->form, genes, r, s, values, columns, &n, stream, e));
     if (n != room)
         ragged_shrink(b, v->tensor, row, n);
     return 0;
@@ -35,7 +35,7 @@ static int emit(const struct cells_view *v, const struct cells_row *r,
     int t = v->tensor;
     switch (v->form.kind) {
     case CELLS_CSR:
-        return emit_csr(v, r, genes, s, b, row, e);
+        return emit_csr(v, r, genes, s, b, row, stream, e);
     case CELLS_DENSE:
         return cells_dense(&v->form, genes, r, s, tensor_row(b, t, row), stream, e);
     case CELLS_PADDED:
@@ -60,26 +60,29 @@ static const struct cells_view *view_of(const struct job *j, const struct engine
     return j->driver->fixed.c.parts[p->part].cells;
 }
 
-/* One wanted row. */
-static int row_scatter(struct job *j, struct worker *w, uint32_t i,
-                       const struct engine_piece *piece, const struct sparse_record *r,
+/* One wanted row; its values may be there already. */
+static int row_scatter(const struct rows_flow *f, const struct engine_piece *piece,
                        struct hr_error *e)
 {
+    struct job *j = f->job;
+    const struct sparse_record *r = f->record;
     const struct sparse_segment *s = r->segment;
     const char *values = (const char *)r + r->values, *columns = (const char *)r + r->columns;
     bool dense = sparse_is_dense(s);
     uint64_t value = s->data->type.item_size, column = dense ? 0 : s->indices->type.item_size;
     const struct cells_view *v = view_of(j, piece);
     struct hr_batch *b = j->slots[piece->slot];
-    uint64_t row = (uint64_t)piece->place - s->first - r->first, at = r->offsets[row];
+    uint64_t row = rows_row(f, piece), at = r->offsets[row], n = r->offsets[row + 1] - at;
     struct cells_row cell = {.values = values + at * value,
                              .columns = dense ? NULL : columns + at * column,
-                             .n = r->offsets[row + 1] - at,
+                             .n = n,
                              .value = s->data->type.kind,
                              .column = dense ? HR_NONE : s->indices->type.kind,
                              .key = row_key(j->driver, b, piece->place)};
-    int rc =
-        emit(v, &cell, &v->genes[s->set], &w->cells, b, piece->row, j->driver->fixed.stream, e);
+    int rc = f->direct ? rows_values_room(f, piece, (char **)&cell.values, e) : 0;
+    if (rc >= 0)
+        rc = emit(v, &cell, &v->genes[s->set], &f->worker->cells, b, piece->row,
+                  j->driver->fixed.stream, e);
     return rc < 0 ? error_context(e, rc, "row %" PRId64, piece->place) : 0;
 }
 
@@ -97,11 +100,6 @@ static int room_for(struct worker *w, size_t n, struct hr_error *e)
     return 0;
 }
 
-static uint64_t row_of(const struct engine_piece *p, const struct sparse_record *r)
-{
-    return (uint64_t)p->place - r->segment->first - r->first;
-}
-
 /* Pieces sorted by their rows, by counting. */
 int rows_flow_open(struct rows_flow *f, struct job *j, struct worker *w, uint32_t i,
                    const struct sparse_record *r, struct hr_error *e)
@@ -113,12 +111,13 @@ int rows_flow_open(struct rows_flow *f, struct job *j, struct worker *w, uint32_
     uint32_t *next = w->order, *order = next + rows + 1;
     memset(next, 0, (rows + 1) * sizeof *next);
     for (uint32_t p = 0; p < c->n_pieces; p++)
-        next[row_of(&c->pieces[p], r) + 1]++;
+        next[rows_row(f, &c->pieces[p]) + 1]++;
     for (size_t k = 0; k < rows; k++)
         next[k + 1] += next[k];
     for (uint32_t p = 0; p < c->n_pieces; p++)
-        order[next[row_of(&c->pieces[p], r)]++] = p;
+        order[next[rows_row(f, &c->pieces[p])]++] = p;
     f->order = order;
+    f->direct = rows_values_direct(f);
     return 0;
 }
 
@@ -128,9 +127,9 @@ static int flow_until(struct rows_flow *f, uint64_t end, struct hr_error *e)
     const struct engine_chunk *c = &f->job->chunks[f->index];
     for (; f->next < c->n_pieces; f->next++) {
         const struct engine_piece *p = &c->pieces[f->order[f->next]];
-        if (f->record->offsets[row_of(p, f->record) + 1] > end)
+        if (f->record->offsets[rows_row(f, p) + 1] > end)
             break;
-        TRY(row_scatter(f->job, f->worker, f->index, p, f->record, e));
+        TRY(row_scatter(f, p, e));
     }
     return 0;
 }

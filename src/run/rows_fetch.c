@@ -61,12 +61,12 @@ void rows_place(struct job *j, uint32_t i, bool offsets, struct place *out)
 }
 
 static int place_decode(struct job *j, struct worker *w, uint32_t i, const struct place *p,
-                        char *to, uint32_t *filled, struct hr_error *e)
+                        char *to, struct rows_flow *f, uint32_t *filled, struct hr_error *e)
 {
     TRY(rows_check_object(j, i, &p->piece, p->object_size, e));
     *filled += p->missing;
-    return p->missing ? rows_missing(j, &p->piece, to, e)
-                      : rows_piece(j, w, &p->piece, p->data, p->size, to, e);
+    return p->missing ? rows_missing(j, &p->piece, to, f, e)
+                      : rows_piece(j, w, &p->piece, p->data, p->size, to, f, e);
 }
 
 /* ---- the first round ------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ static int offsets_take(struct job *j, struct worker *w, uint32_t i, struct hr_e
     int rc = stored && offsets ? 0 : error_nomem(e, n * 8, "offsets of rows");
     for (uint32_t k = 0; k < j->fetch->n_places && !rc; k++)
         if (j->fetch->places[k].index == i && j->fetch->places[k].part == ROWS_INDPTR)
-            rc = place_decode(j, w, i, &j->fetch->places[k], stored, &filled, e);
+            rc = place_decode(j, w, i, &j->fetch->places[k], stored, NULL, &filled, e);
     if (!rc)
         rc = rows_offsets_check(j, i, stored, offsets, e);
     mem_free(stored);
@@ -156,7 +156,7 @@ static int record_fill(struct job *j, struct worker *w, uint32_t i, struct spars
     for (uint32_t k = 0; k < r->pieces; k++) {
         const struct place *p = places[k];
         char *to = (char *)r + (p->part == ROWS_DATA ? r->values : r->columns);
-        TRY(place_decode(j, w, i, p, to, &r->filled, e));
+        TRY(place_decode(j, w, i, p, to, &flow, &r->filled, e));
         TRY(rows_flow_piece(&flow, &p->piece, p->part, e));
     }
     return rows_flow_end(&flow, e);

@@ -25,7 +25,7 @@ static void *piece_room(void *arg, uint64_t size)
 
 /* One piece of chunk i into items at `to`; *filled: so many did not exist. 0, 1 when the ticket is too small, or an error. */
 static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct sparse_piece *p,
-                      char *to, uint32_t *filled, struct hr_error *e)
+                      char *to, struct rows_flow *f, uint32_t *filled, struct hr_error *e)
 {
     const struct array *x = p->array;
     uint64_t size = x->type.item_size;
@@ -34,7 +34,7 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
     TRY(index_locate_now(j, w, x, p->chunk, &where, e));
     if (where.kind == WHERE_MISSING) {
         ++*filled;
-        return rows_missing(j, p, to, e);
+        return rows_missing(j, p, to, f, e);
     }
     struct store_range range = {(int64_t)where.offset, where.length};
     uint64_t bound = codec_chain_bound(x->chain), ticket = j->chunks[i].stored;
@@ -72,9 +72,9 @@ static int piece_read(struct job *j, struct worker *w, uint32_t i, const struct 
         return error_set(e, HR_EDATA, "%s: the shard is gone since its index was read", where.key);
     if (rc == STORE_MISSING) {
         ++*filled;
-        return rows_missing(j, p, to, e);
+        return rows_missing(j, p, to, f, e);
     }
-    return rows_piece(j, w, p, s.to ? s.to : j->compressed, r.size, to, e);
+    return rows_piece(j, w, p, s.to ? s.to : j->compressed, r.size, to, f, e);
 }
 
 /* A cursor and the piece it is at. */
@@ -112,7 +112,7 @@ static int offsets_read(struct job *j, struct worker *w, uint32_t i, const struc
     int rc = stored && offsets ? 0 : error_nomem(e, n * 8, "offsets of rows");
     for (struct reading at = reading_open(j, i, &all, stored); at.more && !rc;
          reading_next(j, i, &at))
-        rc = piece_read(j, w, i, &at.piece, stored, &filled, e);
+        rc = piece_read(j, w, i, &at.piece, stored, NULL, &filled, e);
     if (!rc)
         rc = rows_offsets_check(j, i, stored, offsets, e);
     mem_free(stored);
@@ -139,7 +139,7 @@ static int record_fill(struct job *j, struct worker *w, uint32_t i, struct spars
         bool first = columns.more && (!values.more || columns.piece.to <= values.piece.to);
         struct reading *of = first ? &columns : &values;
         r->pieces++;
-        int rc = piece_read(j, w, i, &of->piece, of->items, &r->filled, e);
+        int rc = piece_read(j, w, i, &of->piece, of->items, &flow, &r->filled, e);
         if (rc)
             return rc;
         TRY(rows_flow_piece(&flow, &of->piece, of->at.of.part, e));

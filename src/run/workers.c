@@ -90,6 +90,7 @@ static void worker_dispose(struct worker *w)
     scatter_dispose(&w->scatter);
     cells_scratch_dispose(&w->cells);
     mem_free(w->order);
+    mem_free(w->runs);
     mem_free(w->spans);
     mem_free(w->joined);
 }

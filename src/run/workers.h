@@ -24,6 +24,8 @@ struct worker {
     struct cells_scratch cells;
     uint32_t *order; /* run/rows_emit.c: rows in the order they lie */
     size_t cap_order;
+    struct codec_run *runs; /* run/rows_values.c: values that go to their rows */
+    size_t cap_runs;
     struct span *spans; /* run/read.c: places of inner chunks … */
     size_t cap_spans;
     char *joined; /* … and WORKER_JOINED bytes for several of them in one read */

@@ -118,7 +118,7 @@ static bool csr_is_right(struct world *w, const struct cells_row *r, const struc
     uint64_t written = 99;
     memset(values, 0x55, sizeof values);
     memset(columns, 0x55, sizeof columns);
-    bool ok = cells_csr(&w->f, &w->g, r, &w->s, values, columns, &written, NULL) == 0;
+    bool ok = cells_csr(&w->f, &w->g, r, &w->s, values, columns, &written, false, NULL) == 0;
     ok &= written == d->n;
     for (uint64_t i = 0; ok && i < d->n; i++)
         ok = id_at(&w->f, columns, i) == d->column[i] &&
@@ -301,16 +301,16 @@ static void stored_integers_come_out_exact_or_are_refused(void)
     uint16_t got[3];
     int32_t at[3];
     struct cells_row r = {values, columns, 3, HR_I64, HR_U8, 0};
-    check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, &e), 0);
+    check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, false, &e), 0);
     check(got[0] == 1 && got[1] == 0 && got[2] == 65535 && at[2] == 9);
     r.values = large;
-    check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, &e), HR_EDATA);
+    check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, false, &e), HR_EDATA);
     check_has(e.text, "uint16");
     check_eq(cells_form_accepts(&w.f, HR_F32, HR_I32, &e), HR_EINVAL);
     uint16_t twice[] = {65535, 7, 1};
     uint8_t again[] = {3, 2, 3};
     r = (struct cells_row){twice, again, 3, HR_U16, HR_U8, 0};
-    check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, &e), HR_EDATA);
+    check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, false, &e), HR_EDATA);
     check_has(e.text, "more than once");
     world_free(&w);
 }

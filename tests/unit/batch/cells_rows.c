@@ -32,7 +32,7 @@ static int csr(struct world *w, const struct cells_row *r, struct hr_error *e)
 {
     static float values[8];
     static int32_t columns[8];
-    return cells_csr(&w->f, &w->g, r, &w->s, values, columns, NULL, e);
+    return cells_csr(&w->f, &w->g, r, &w->s, values, columns, NULL, false, e);
 }
 
 static void columns_that_do_not_exist_are_named(void)
@@ -97,7 +97,7 @@ static void nan_and_infinities_are_carried_and_rank_at_the_ends(void)
         for (uint64_t i = 0; i < 7; i++)
             number_put(types[k], stored, i, values[i]);
         struct cells_row r = {stored, columns, 7, types[k], HR_U8, 0};
-        check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, NULL), 0);
+        check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, false, NULL), 0);
         for (int i = 0; i < 7; i++)
             check(isnan(values[i]) ? isnan(got[i]) : got[i] == values[i]);
         check_eq(cells_ranked(&t.f, &t.g, &r, &t.s, tokens, NULL, below(2), NULL), 0);
@@ -187,7 +187,7 @@ static void log1p_is_within_one_step_of_the_correctly_rounded(void)
             uint32_t b = (uint32_t)bits;
             memcpy(&values[i], &b, sizeof b);
         }
-        check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, NULL), 0);
+        check_eq(cells_csr(&w.f, &w.g, &r, &w.s, got, at, NULL, false, NULL), 0);
         for (int i = 0; i < N; i++, total++) {
             float want = (float)log1p(values[i]);
             bool same = isnan(want) ? isnan(got[i]) : got[i] == want;
@@ -278,10 +278,10 @@ static void every_level_gives_the_same_bytes(void)
         for (uint64_t i = 0; i < s.row.n; i++)
             number_put(type, s.values, i, (double)below(1 << 30) / 1234567);
         uint64_t n, m;
-        check_eq(cells_csr(&w.f, &w.g, &s.row, &w.s, first, at, &n, NULL), 0);
+        check_eq(cells_csr(&w.f, &w.g, &s.row, &w.s, first, at, &n, false, NULL), 0);
         w.f.made->own = cells_kernels_base();
         w.f.made->kernels = kernels_base();
-        check_eq(cells_csr(&w.f, &w.g, &s.row, &w.s, second, again, &m, NULL), 0);
+        check_eq(cells_csr(&w.f, &w.g, &s.row, &w.s, second, again, &m, false, NULL), 0);
         check(n == m && !memcmp(at, again, n * sizeof *at));
         check(!memcmp(first, second, n * sizeof *first));
         sample_free(&s);
