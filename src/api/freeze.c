@@ -38,7 +38,7 @@ static int source_number(struct core *c, const struct array *x, struct hr_error 
     a->item = x->sparse ? costs.decoded / x->sparse->row_chunk + 1 : x->type.item_size;
     a->decoded = costs.decoded;
     a->direct = costs.direct;
-    a->partial = x->sparse != NULL;
+    a->partial = x->sparse && sparse_partial(x->sparse);
     a->bound = costs.bound;
     a->scratch = costs.scratch;
     return c->n_arrays++;

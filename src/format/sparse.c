@@ -348,6 +348,14 @@ bool sparse_costs(const struct sparse *m, struct array_costs *out)
     return true;
 }
 
+bool sparse_partial(const struct sparse *m)
+{
+    for (int i = 0; i < m->n_segments; i++)
+        if (sparse_is_dense(&m->segments[i]) && !codec_chain_is_raw(m->segments[i].data->chain))
+            return false;
+    return true;
+}
+
 /* ---- the array of rows ----------------------------------------------------------------------- */
 
 int sparse_array(struct arena *a, const struct sparse *m, const char *path, const char *dim,

