@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import gcs_mock
+import refusing
 
 HOME = Path(tempfile.mkdtemp(prefix="headrace-gcs-"))
 PREFIXES = ("GOOGLE_", "GCE_", "GCLOUD_", "CLOUDSDK_", "STORAGE_", "NO_GCE")
@@ -69,7 +70,7 @@ def write(name, content):
 
 
 def run(env, *arguments):
-    full = {**BASE, "HOME": str(HOME / "nobody"), "GCE_METADATA_HOST": "127.0.0.1:1", **env}
+    full = {**BASE, "HOME": str(HOME / "nobody"), "GCE_METADATA_HOST": refusing.HOST, **env}
     done = subprocess.run([sys.argv[1], *arguments], env=full, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout + (f"exit status {done.returncode}\n" if done.returncode else ""), full
 
@@ -158,7 +159,7 @@ NOTHING = (
     "gcloud",
     "metadata server",
 )
-case("nothing at all", {}, errors=(*NOTHING, "127.0.0.1:1: no answer"))
+case("nothing at all", {}, errors=(*NOTHING, f"{refusing.HOST}: no answer"))
 case("NO_GCE_CHECK", MACHINE | {"NO_GCE_CHECK": "true"}, errors=(*NOTHING, "NO_GCE_CHECK is set"))
 case(
     "a machine without an account",

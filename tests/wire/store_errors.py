@@ -18,6 +18,8 @@ import tempfile
 import threading
 from functools import partial
 
+import refusing
+
 HERE = pathlib.Path(__file__).resolve().parent
 SECRET, AZURE_SECRET = (
     "secret/with+specials",
@@ -153,7 +155,7 @@ def unreachable(stores, page, tls, pem, proxy):
     for kind in KINDS:
         url, options = stores.at(kind, "https://no-such-host.invalid")
         yield "no such name", url, options, (url, "no-such-host.invalid", "name right")
-        url, options = stores.at(kind, "https://127.0.0.1:1")
+        url, options = stores.at(kind, f"https://{refusing.HOST}")
         yield "nobody listens", url, options, (url, "127.0.0.1", "is a server running there")
         url, options = stores.at(kind, tls)
         yield "unknown certificate", url, options, (url, "certificate", "ca_file")
@@ -161,11 +163,11 @@ def unreachable(stores, page, tls, pem, proxy):
         yield "certificate of another", url, options, (url, "certificate", "the name that the server is meant to have")
         url, options = stores.at(kind, page.replace("http:", "https:"))
         yield "no TLS there", url, options, (url, "does this port speak https")
-        url, options = stores.at(kind, "https://127.0.0.1:1", proxy=proxy.replace("//", "//user:pa55word@"))
+        url, options = stores.at(kind, f"https://{refusing.HOST}", proxy=proxy.replace("//", "//user:pa55word@"))
         yield "proxy refuses", url, options, (url, "the proxy refuses", "407", "no_proxy")
-        url, options = stores.at(kind, "https://127.0.0.1:1", proxy="http://127.0.0.1:1")
+        url, options = stores.at(kind, f"https://{refusing.HOST}", proxy=f"http://{refusing.HOST}")
         yield "no proxy there", url, options, (url, "through the proxy")
-        url, options = stores.at(kind, "https://127.0.0.1:1", proxy="http://no-such-proxy.invalid:3128")
+        url, options = stores.at(kind, f"https://{refusing.HOST}", proxy="http://no-such-proxy.invalid:3128")
         yield "no such proxy", url, options, (url, "no-such-proxy.invalid", "the proxy's name right")
         url, options = stores.at(kind, page)
         yield "HTML with status 200", url, options, (url, "zarr.json: a page of HTML", "sign-in page")
