@@ -101,6 +101,14 @@ int cli_bad_option(const char *command, int c, char **argv, const struct option 
     return cli_usage(command, "option '--%.*s' is not known", (int)n, word + 2);
 }
 
+int cli_given_once(const char *command, const struct option *option, uint64_t bit, uint64_t *given)
+{
+    if (option->has_arg != no_argument && (*given & bit))
+        return cli_usage(command, "--%s is given twice: one value is expected", option->name);
+    *given |= bit;
+    return EXIT_OK;
+}
+
 /* ---- an archive and an array --------------------------------------------------------------------------------------- */
 
 enum { O_HELP = 256, O_STORAGE, O_OWN };
@@ -111,20 +119,23 @@ int place_read(int argc, char **argv, const char *usage, const struct place_opti
 {
     struct option options[MOST_OWN + 3] = {{"options", required_argument, NULL, O_STORAGE},
                                            {"help", no_argument, NULL, O_HELP}};
-    int c;
+    uint64_t given = 0;
+    int c, index, rc;
     for (int i = 0; i < MOST_OWN && own[i].name; i++)
         options[i + 2] = (struct option){
             own[i].name, own[i].value ? required_argument : no_argument, NULL, O_OWN + i};
     *p = (struct place){0};
     opterr = 0;
-    while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, ":h", options, &index)) != -1) {
         if (c == 'h' || c == O_HELP) {
             fputs(usage, stdout);
-            int rc = cli_finish();
+            rc = cli_finish();
             return rc ? rc : -1;
         }
         if (c == '?' || c == ':')
             return cli_bad_option(argv[0], c, argv, options);
+        if ((rc = cli_given_once(argv[0], &options[index], UINT64_C(1) << index, &given)))
+            return rc;
         if (c == O_STORAGE)
             p->storage = optarg;
         else if (own[c - O_OWN].value)

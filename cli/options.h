@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The name nearest to a wanted one: at most a third of it, or one character, has to change. */
 struct cli_near {
@@ -17,6 +18,10 @@ void cli_near_offer(struct cli_near *x, const char *name); /* must live as long 
 
 /* getopt_long (opterr = 0, optstring ":…") said c, '?' or ':'. Says what is wrong: EXIT_USAGE. */
 int cli_bad_option(const char *command, int c, char **argv, const struct option *options);
+
+/* An option with a value, of those that are no lists, is given once: which of two was meant nobody knows. `given`: the bits of
+ * those that were. EXIT_OK or EXIT_USAGE. */
+int cli_given_once(const char *command, const struct option *option, uint64_t bit, uint64_t *given);
 
 /* ARCHIVE [ARRAY], and how to get at it. */
 struct place {

@@ -41,7 +41,8 @@ static const char common[] =
     "  --missing HOW        what stands for chunks that do not exist: fill, nan or error\n"
     "  --on-error HOW       raise, or mask: rows of a chunk that cannot be read stay, marked\n"
     "  --workers N          threads that decode (the cores this process may use)\n"
-    "  --json               as JSON\n";
+    "  --json               as JSON\n"
+    "What may be repeated adds up; all others are given once.\n";
 
 static const char language[] =
     "\n"
@@ -342,6 +343,12 @@ static int take(struct request *r, int c, const char *name, const char *text)
     }
 }
 
+/* Those that add to what was said before. */
+static bool is_list(int c)
+{
+    return c == O_ALONG || c == O_VIEW || c == O_COMBINE;
+}
+
 static int complete(const struct request *r)
 {
     if (!r->along)
@@ -364,18 +371,23 @@ static int complete(const struct request *r)
 
 int request_read(int argc, char **argv, const char *usage, bool bench, struct request *r)
 {
+    const struct option *known = options + (bench ? 0 : ONLY_BENCH);
+    uint64_t given = 0;
     int c, index, rc;
     opterr = 0;
     *r = (struct request){.command = argv[0], .loader = HR_LOADER_OPTIONS, .epochs = 1};
-    while ((c = getopt_long(argc, argv, ":h", options + (bench ? 0 : ONLY_BENCH), &index)) != -1) {
+    while ((c = getopt_long(argc, argv, ":h", known, &index)) != -1) {
         if (c == 'h') {
             printf("%s\n%s%s", usage, common, language);
             rc = cli_finish();
             return rc ? rc : -1;
         }
         if (c == '?' || c == ':')
-            return cli_bad_option(r->command, c, argv, options + (bench ? 0 : ONLY_BENCH));
-        if ((rc = take(r, c, options[index + (bench ? 0 : ONLY_BENCH)].name, optarg)))
+            return cli_bad_option(r->command, c, argv, known);
+        if (!is_list(c) &&
+            (rc = cli_given_once(r->command, &known[index], UINT64_C(1) << index, &given)))
+            return rc;
+        if ((rc = take(r, c, known[index].name, optarg)))
             return rc;
     }
     bool combined = r->n_urls > 0;

@@ -125,3 +125,31 @@ def test_carets_stand_below_text_of_many_bytes() -> None:
 def test_choices_of_samples_are_checked(option: str, text: str) -> None:
     done = run("plan", climate(), "--along", "time", "--view", "x=t2m", "--batch", 4, option, text)
     assert done.returncode == 2 and option in done.stderr and "^" in done.stderr
+
+
+ONE_VIEW = ["--along", "time", "--view", "x=t2m", "--batch", 4]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", *ONE_VIEW, "--batch", 8],
+        ["plan", *ONE_VIEW, "--seed=1", "--seed", 1],
+        ["plan", *ONE_VIEW, "--shuffle", "--shuffle=global"],
+        ["bench", *ONE_VIEW, "--epochs", 1, "--ep", 2],
+        ["plan", *ONE_VIEW, "--sel", "time=1990", "--sel", "time=1991"],
+        ["cat", "t2m", "--options", "{}", "--options", "{}"],
+        ["cat", "t2m", "--dtype", "f4", "--dtype", "f8"],
+        ["verify", "--memory", "1GiB", "--memory", "2GiB"],
+    ],
+)
+def test_values_are_given_once(words: list[object]) -> None:
+    done = run(words[0], climate(), *words[1:])
+    option = str(words[-2] if str(words[-2]).startswith("--") else words[-1]).partition("=")[0]
+    option = {"--ep": "--epochs"}.get(option, option)
+    assert done.returncode == 2 and f"{option} is given twice: one value is expected" in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_is_set_or_a_list_may_be_repeated() -> None:
+    good("plan", climate(), *ONE_VIEW, "--json", "--json", "--view", "y=u10", "--along", "member=draws:2")

@@ -40,7 +40,23 @@ def guarded(command: Callable[[], int]) -> int:
         return 1
 
 
+class _Once(argparse.Action):
+    """An option with a value is given once, as on the other commands: which of two was meant nobody knows."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        given = vars(namespace).setdefault("_given", set())
+        if option_string and self.dest in given:
+            parser.error(f"{option_string} is given twice: one value is expected")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(argparse.ArgumentParser):
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.register("action", None, _Once)
+        self.register("action", "store", _Once)
+
     def error(self, message: str) -> NoReturn:
         """One line, as all errors are."""
         name = self.prog.partition(" ")[2]
