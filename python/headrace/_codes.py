@@ -36,13 +36,13 @@ class _Numbered(_Coded):
 
     def __init__(self, column: FrameColumn) -> None:
         self._column = column
-        self._different = _different(column.part(p).numbers for p in pieces(len(column)))
+        self._different = _different(column.numbers[p] for p in pieces(len(column)))
         super().__init__(None, len(self._different))
 
     def at(self, piece: slice) -> Any:
         import numpy as np
 
-        column = self._column.part(piece)
+        column = self._column.part(piece, {})
         codes: Any = np.searchsorted(self._different, column.numbers)
         codes[column.missing] = -1
         return codes
@@ -70,15 +70,25 @@ def group_codes(columns: Sequence[FrameColumn], n: int) -> tuple[Any, int]:
     parts = [_Numbered(c) if c.numbers is not None else _Coded(c.codes, len(c.categories)) for c in columns]
     if len(parts) == 1 and parts[0].codes is not None:
         return np.ascontiguousarray(parts[0].codes), parts[0].n
+    joined = _all_joined(parts, n)
+    return joined.codes, joined.n
+
+
+def joined_codes(codes: Sequence[tuple[Any, int]]) -> tuple[Any, int]:
+    """Codes and how many there are, of several columns, as those of all together: by the first, then the second …"""
+    joined = _all_joined([_Coded(c, n) for c, n in codes], len(codes[0][0]))
+    return joined.codes, joined.n
+
+
+def _all_joined(parts: list[_Coded], n: int) -> _Coded:
     while True:
         count, size = 0, 1
         while count < len(parts) and size * max(1, parts[count].n) <= _MOST:
             size *= max(1, parts[count].n)
             count += 1
-        joined = _joined(parts[:count], size, n)
-        parts = [joined, *parts[count:]]
+        parts = [_joined(parts[:count], size, n), *parts[count:]]
         if len(parts) == 1:
-            return joined.codes, joined.n
+            return parts[0]
 
 
 def _joined(parts: list[_Coded], size: int, n: int) -> _Coded:

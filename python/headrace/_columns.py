@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import near, refuse, refuse_type
+from headrace._codes import pieces
 from headrace._coords import along_arrays, axes_text, find, find_axis
 from headrace._dates import PARTS, SEASONS
 from headrace._where import _as_array, _time_axis
@@ -50,11 +51,14 @@ class Column:
             return classes(self.flat())
         from headrace._frame import spelled
 
-        missing = bool((self.values < 0).any())
+        missing = len(self.values) > 0 and int(self.values.min()) < 0
         n = len(self.categories)
         if n + missing > 1 << 16:
             return classes(np.array([str(c) for c in spelled(self.categories)], object)[self.flat()])
-        numbers = np.where(self.values < 0, n, self.values).astype(np.uint16)
+        numbers: Any = np.empty(len(self.values), np.uint16)
+        for piece in pieces(len(numbers)):
+            numbers[piece] = self.values[piece].astype(np.uint16)
+            numbers[piece][self.values[piece] < 0] = n
         return spelled(self.categories)[: n + missing], numbers
 
 
@@ -101,12 +105,18 @@ def classes(values: Any) -> tuple[Any, Any]:
     if values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low < 1 << 16:  # counted, not sorted
-            above = (values - values.dtype.type(low)).astype(f"u{values.itemsize}", copy=False)  # wraps, rightly
-            above = above.astype(np.uint16, copy=False)
-            there = np.flatnonzero(np.bincount(above))
+            base, flat = values.dtype.type(low), values.reshape(-1)
+            codes: Any = np.empty(len(flat), np.uint16)
+            found: Any = np.zeros(high - low + 1, bool)
+            for piece in pieces(len(flat)):
+                codes[piece] = (flat[piece] - base).astype(f"u{values.itemsize}", copy=False)  # wraps, rightly
+                found[codes[piece]] = True
+            there = np.flatnonzero(found)
             number: Any = np.zeros(high - low + 1, np.uint16)
             number[there] = np.arange(len(there))
-            return there + low if high < 1 << 63 else there.astype(np.uint64) + np.uint64(low), number[above]
+            for piece in pieces(len(flat)):
+                codes[piece] = number[codes[piece]]
+            return there + low if high < 1 << 63 else there.astype(np.uint64) + np.uint64(low), codes
     try:
         different, codes = np.unique(values, return_inverse=True)
     except TypeError:  # objects that cannot be ordered, such as None

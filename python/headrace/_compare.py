@@ -22,7 +22,10 @@ BELOW = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE
 def compare(column: FrameColumn, op: type[ast.cmpop], value: Any, refuse: Refuse) -> Any:
     """column op value, for each row."""
     if column.numbers is None:
-        return _by_category(column, op, value, refuse)
+        key = (op, type(value), value)
+        if key not in column.memo:
+            column.memo[key] = _by_category(column, op, value, refuse)
+        return column.memo[key][column.codes]
     _check(column, value, refuse)
     numbers, value = _meeting(column.numbers, value)
     if op in (ast.Eq, ast.NotEq):
@@ -36,9 +39,12 @@ def among(column: FrameColumn, values: list[Any], refuse: Refuse) -> Any:
     import numpy as np
 
     if column.numbers is None:
-        holds: Any = np.zeros(len(column.categories) + 1, bool)  # the last is for code -1
-        holds[[category_number(column, value) for value in values]] = True
-        return holds[column.codes]
+        key = ("in", tuple((type(value), value) for value in values))
+        if key not in column.memo:
+            holds: Any = np.zeros(len(column.categories) + 1, bool)  # the last is for code -1
+            holds[[category_number(column, value) for value in values]] = True
+            column.memo[key] = holds
+        return column.memo[key][column.codes]
     for value in values:
         _check(column, value, refuse)
     kind = column.numbers.dtype
@@ -73,13 +79,14 @@ def _meeting(numbers: Any, value: Any) -> tuple[Any, Any]:
 
 
 def _by_category(column: FrameColumn, op: type[ast.cmpop], value: Any, refuse: Refuse) -> Any:
+    """Whether it holds, for each category, and for what is missing."""
     import numpy as np
 
     categories = column.categories.tolist()
     holds: Any = np.zeros(len(categories) + 1, bool)  # the last is for code -1
     if op in (ast.Eq, ast.NotEq):
         holds[category_number(column, value)] = True
-        return holds[column.codes] if op is ast.Eq else ~holds[column.codes]
+        return holds if op is ast.Eq else ~holds
     if column.ordered:
         at = category_number(column, value)
         holds[:-1] = BELOW[op](np.arange(len(categories)), at)
@@ -92,7 +99,7 @@ def _by_category(column: FrameColumn, op: type[ast.cmpop], value: Any, refuse: R
         if isinstance(value, str) != texts:
             refuse(f"{column.name} holds {'texts' if texts else 'numbers'}, not {shown(value)}")
         holds[:-1] = [BELOW[op](c, value) for c in categories]
-    return holds[column.codes]
+    return holds
 
 
 def category_number(column: FrameColumn, value: Any) -> int:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from headrace._tree import Tree
 
 _NO_ORDER = "values of a categorical without an order"
+_MANY = 1 << 16  # categories, of which …
+_FEW = 8  # … so many are looked for one by one before a table is made of all
 
 
 class FrameColumn:
@@ -40,6 +42,10 @@ class FrameColumn:
         self._numbers, self._mask, self._texts = numbers, mask, texts
         self._codes, self._categories = codes, categories
         self._numbered: dict[tuple[bool, Any], int] | None = None
+        self._spelled: Any = None
+        self._looked = 0
+        self._of: FrameColumn | None = None  # it is a part of
+        self.memo: dict[Any, Any] = {}  # of comparisons, by category, of parts of one column
 
     @property
     def kind(self) -> str:
@@ -52,11 +58,19 @@ class FrameColumn:
         held = next(x for x in (self._numbers, self._texts, self._codes) if x is not None)
         return len(held)
 
-    def part(self, rows: slice) -> FrameColumn:
-        """The same of some rows, which are not copied."""
+    def freeze(self) -> None:
+        """Numbers and codes are read-only from now on."""
+        self._factorize()
+        for held in (self._numbers, self._codes):
+            if held is not None:
+                held.setflags(write=False)
+
+    def part(self, rows: slice, memo: dict[Any, Any]) -> FrameColumn:
+        """The same of some rows, which are not copied. `memo` is shared by parts that are compared alike."""
+        self._factorize()
         of = [x if x is None else x[rows] for x in (self._numbers, self._mask, self._texts, self._codes)]
         one = FrameColumn(self.name, of[0], of[1], of[3], self._categories, self.ordered, of[2])
-        one._numbered = self._numbered
+        one._of, one.memo = self, memo
         return one
 
     @property
@@ -86,6 +100,12 @@ class FrameColumn:
 
     def code_of(self, value: Any) -> int | None:
         """The number of a category; None: there is none such. True is not 1."""
+        if self._of is not None:
+            return self._of.code_of(value)
+        if isinstance(value, str) and len(self.categories) > _MANY and self._looked < _FEW:
+            self._looked += 1  # of millions a table is larger than all else there is of the column
+            found = self.categories.tolist()
+            return found.index(value) if value in found else None
         if self._numbered is None:
             categories = self.categories.tolist()
             self._numbered = {(isinstance(c, bool), c): i for i, c in reversed(list(enumerate(categories)))}
@@ -120,7 +140,9 @@ class FrameColumn:
             found = self._texts[rows]
             return found if mask is None or not mask.any() else np.where(mask, None, found)
         if self._numbers is None:
-            return spelled(self._categories)[self._codes[rows]]
+            if self._spelled is None:
+                self._spelled = spelled(self._categories)
+            return self._spelled[self._codes[rows]]
         found = self._numbers[rows]
         if mask is None or not np.any(mask):
             return found

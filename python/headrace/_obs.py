@@ -164,6 +164,7 @@ class JoinedFrame(Frame):
 
     def table(self, name: str) -> Table:
         column = self[name]
+        column.freeze()  # batches are filled from the same memory
         return Table(column.table(), column.categories)
 
     def _read(self, name: str) -> FrameColumn:

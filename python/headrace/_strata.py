@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import refuse
+from headrace._codes import joined_codes
 from headrace._columns import Column, column
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ def strata_of(samples: Samples, given: object) -> tuple[Any, int, list[Column]]:
     names = isinstance(given, (list, tuple)) and 0 < len(given) < samples.info["axis"]
     parts: list[Any] = list(given) if names and all(isinstance(x, str) for x in given) else [given]  # type: ignore[call-overload,attr-defined]
     columns: list[Column] = []
-    codes: Any = 0
-    count = 1
+    all_codes: list[tuple[Any, int]] = []
     for part in parts:
         found = column(samples, "stratify", part)
         different, each = found.classes()
@@ -33,11 +33,8 @@ def strata_of(samples: Samples, given: object) -> tuple[Any, int, list[Column]]:
                 f"at most {_MOST} bins are expected; make some of them, as np.digitize(values, edges)",
             )
         columns.append(found)
-        codes = codes * len(different) + each
-        count *= len(different)
-    if len(parts) > 1:  # of the products only what is there
-        there, codes = np.unique(codes, return_inverse=True)
-        count = len(there)
+        all_codes.append((each, len(different)))
+    codes, count = all_codes[0] if len(parts) == 1 else joined_codes(all_codes)  # only what is there
     if count > _MOST:
         refuse("stratify", given, f"together they have {count} bins, and at most {_MOST} are expected")
     return np.ascontiguousarray(codes.reshape(-1), np.uint16), count, columns

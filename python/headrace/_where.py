@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace._arguments import mapping, near, refuse, refuse_type, shown
 from headrace._axes import shape
+from headrace._codes import pieces
 from headrace._coords import Grid, along_arrays, axes_text, find, find_axis
 from headrace._dates import PARTS, SEASONS, known_range
 
@@ -177,7 +178,10 @@ def _column_mask(column: FrameColumn, name: str, value: object) -> Any:
     from headrace._compare import category_number
 
     if column.numbers is not None:
-        return np.ascontiguousarray(_values_mask(column.numbers, name, value) & ~column.missing)
+        mask = _values_mask(column.numbers, name, value)
+        for piece in pieces(len(mask)):
+            mask[piece] &= ~column.part(piece, {}).missing
+        return mask
     if isinstance(value, slice):
         return np.ascontiguousarray(_between(_sortable(column), name, _codes(column, value)))
     listed = _listed(value)
