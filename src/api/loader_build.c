@@ -4,6 +4,7 @@
 #include "api/cells.h"
 #include "api/loader.h"
 #include "api/runtime.h"
+#include "base/amount.h"
 #include "format/shard.h"
 #include "format/sparse.h"
 
@@ -17,16 +18,6 @@
 #define INDEX_BYTES   (64u << 20)
 #define ROWS_LARGER   ((uint64_t)1 << 30)
 #define TABLES_SHARE  16 /* of the budget, at most, for indexes and for joined reads */
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Requests in flight: many small ones, fewer large ones, whose bytes fill any pipe. */
 static uint32_t fetches_of(const struct wiring *w)

@@ -7,7 +7,7 @@
  * (docs/design.md §4, push or hold). */
 #include "engine/budget.h"
 
-#include "base/mem.h"
+#include "base/amount.h"
 #include "engine/hold.h"
 #include "engine/job.h"
 #include "engine/ring.h"
@@ -35,28 +35,6 @@ struct division { /* one division */
     uint64_t lane, work, hold, tables;
     uint64_t early; /* of hold: for chunks that are read ahead */
 };
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return mul_u64(a, b, &n) ? n : UINT64_MAX;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return add_u64(a, b, &n) ? n : UINT64_MAX;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 static uint64_t entries_of(const struct divide *d, const struct division *t)
 {

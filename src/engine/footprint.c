@@ -1,24 +1,8 @@
 /* What a plan's geometry (plan_extent) comes to in bytes. */
 #include "engine/footprint.h"
 
+#include "base/amount.h"
 #include "base/mem.h"
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return mul_u64(a, b, &n) ? n : UINT64_MAX;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return add_u64(a, b, &n) ? n : UINT64_MAX;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 static void array_add(struct footprint *f, const struct plan *p, int array)
 {

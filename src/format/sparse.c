@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/amount.h"
 #include "format/layout.h"
 
 #define LEAST_BYTES ((uint64_t)1 << 20) /* decoded, of a row chunk … */
@@ -17,16 +17,6 @@
 #define MOST_ROWS   ((uint64_t)1 << 48) /* of a segment: sums and products of them stay numbers */
 #define MOST_ITEMS  ((uint64_t)1 << 48) /* of a row chunk */
 #define ALIGN       64
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- segments -------------------------------------------------------------------------------- */
 

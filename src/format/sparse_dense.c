@@ -2,6 +2,8 @@
  * chunks, and all column chunks of these rows are its pieces. See sparse.h. */
 #include <inttypes.h>
 
+#include "base/amount.h"
+
 #include "format/layout.h"
 #include "format/sparse.h"
 
@@ -10,11 +12,6 @@
 #define MOST_WIDE   ((uint64_t)1 << 40)   /* items of all chunks side by side */
 #define MOST_TALL   ((uint64_t)1 << 48)
 #define GUESS       4 /* where nothing is known: so many values for one that is not 0 */
-
-static uint64_t most(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 int sparse_dense_check(const struct sparse_segment *s, struct hr_error *e)
 {

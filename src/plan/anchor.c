@@ -14,6 +14,7 @@
  * for `spread` blocks of any size. */
 #include "plan/anchor.h"
 
+#include "base/amount.h"
 #include "base/mem.h"
 #include "plan/reach.h"
 #include "plan/reread.h"
@@ -22,12 +23,6 @@
 #define TILE_BYTES  (UINT64_C(1) << 26)
 
 typedef unsigned __int128 wide;
-
-static uint64_t saturated(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return mul_u64(a, b, &n) ? n : UINT64_MAX;
-}
 
 static const struct part_axis *follower(const struct part *p, int axis)
 {
@@ -45,15 +40,15 @@ static void samples_per_cell(const struct part *p, const struct space *s, uint64
     for (int a = 0; a < s->n; a++) {
         const struct part_axis *x = follower(p, a);
         if (!x) {
-            *num = saturated(*num, s->axis[a].n);
+            *num = times(*num, s->axis[a].n);
         } else if (s->axis[a].places) {
-            *num = saturated(*num, saturated(reread_cell(x) * (uint64_t)x->div, s->axis[a].n));
-            *den = saturated(*den, saturated(s->axis[a].places, (uint64_t)x->mul));
+            *num = times(*num, times(reread_cell(x) * (uint64_t)x->div, s->axis[a].n));
+            *den = times(*den, times(s->axis[a].places, (uint64_t)x->mul));
         } else if (!x->table) {
-            *num = saturated(*num, saturated(reread_cell(x), (uint64_t)x->div));
-            *den = saturated(*den, (uint64_t)x->mul);
+            *num = times(*num, times(reread_cell(x), (uint64_t)x->div));
+            *den = times(*den, (uint64_t)x->mul);
         } else {
-            *num = saturated(*num, reread_cell(x));
+            *num = times(*num, reread_cell(x));
         }
     }
 }
@@ -71,10 +66,9 @@ static bool heavier(const struct choosing *c, const struct space *s, int a, int 
     uint64_t num_a, den_a, num_b, den_b;
     samples_per_cell(&c->parts[a], s, &num_a, &den_a);
     samples_per_cell(&c->parts[b], s, &num_b, &den_b);
-    uint64_t bytes_a = saturated(c->arrays[c->sels[a].array].decoded, c->parts[a].combos),
-             bytes_b = saturated(c->arrays[c->sels[b].array].decoded, c->parts[b].combos);
-    wide left = (wide)saturated(bytes_a, den_a) * num_b,
-         right = (wide)saturated(bytes_b, den_b) * num_a;
+    uint64_t bytes_a = times(c->arrays[c->sels[a].array].decoded, c->parts[a].combos),
+             bytes_b = times(c->arrays[c->sels[b].array].decoded, c->parts[b].combos);
+    wide left = (wide)times(bytes_a, den_a) * num_b, right = (wide)times(bytes_b, den_b) * num_a;
     return left > right || (left == right && longest(&c->parts[a]) > longest(&c->parts[b]));
 }
 
@@ -83,21 +77,20 @@ static void products(struct anchor *a)
     a->g = a->touched = 1;
     for (int i = 0; i < a->n; i++)
         if (a->axis[i].dim) {
-            a->g = saturated(a->g, a->axis[i].t);
-            a->touched = saturated(a->touched, a->axis[i].touched);
+            a->g = times(a->g, a->axis[i].t);
+            a->touched = times(a->touched, a->axis[i].touched);
         }
 }
 
 static bool long_enough(const struct choosing *c, const struct anchor *a, int axis, uint64_t t)
 {
-    return saturated(c->bytes, t) >= BLOCK_BYTES &&
-           reread_fine_of(reread_touched(c, a, axis, t), t);
+    return times(c->bytes, t) >= BLOCK_BYTES && reread_fine_of(reread_touched(c, a, axis, t), t);
 }
 
 static void axis_set(const struct choosing *c, struct anchor *a, int i, uint64_t t)
 {
     struct anchor_axis *x = &a->axis[i];
-    t = saturated((t - 1) / x->unit + 1, x->unit);
+    t = times((t - 1) / x->unit + 1, x->unit);
     x->t = t < x->dim->grid ? t : x->dim->grid;
     x->touched = x->t == x->dim->grid ? x->t : reread_touched(c, a, i, x->t);
     products(a);
@@ -132,7 +125,7 @@ static void choose_line(const struct choosing *c, struct anchor *a, int axis, ui
         else
             low = middle;
     }
-    axis_set(c, a, axis, saturated(high, x->unit));
+    axis_set(c, a, axis, times(high, x->unit));
     if (!block)
         line_suit_all(c, a, axis);
 }
@@ -177,7 +170,7 @@ static void choose_tile(const struct choosing *c, struct anchor *a)
         if (a->axis[i].dim)
             axis_set(c, a, i, 1);
     for (;;) {
-        uint64_t bytes = saturated(c->bytes, a->g);
+        uint64_t bytes = times(c->bytes, a->g);
         bool fine = reread_fine_of(a->touched, a->g), large = bytes >= BLOCK_BYTES;
         struct reread all = {.fine = true};
         if (large && fine)
@@ -223,7 +216,7 @@ static void tile_find(const struct choosing *c, struct anchor *a, uint64_t block
 static uint64_t unit_of(const struct part_axis *x, const struct plan_axis *a)
 {
     if (a->places) {
-        uint64_t width = saturated((a->places - 1) / a->n + 1, (uint64_t)x->mul) / (uint64_t)x->div,
+        uint64_t width = times((a->places - 1) / a->n + 1, (uint64_t)x->mul) / (uint64_t)x->div,
                  cells = width / reread_cell(x) + 1;
         return cells < x->grid ? cells : x->grid;
     }
@@ -253,7 +246,7 @@ static int cells_find(struct choosing *c, struct anchor *a, const struct space *
     }
     if (!followed)
         return error_set(e, HR_EINVAL, "no dimension of any view follows a sample axis");
-    c->bytes = saturated(c->arrays[c->sels[a->part].array].decoded, p->combos);
+    c->bytes = times(c->arrays[c->sels[a->part].array].decoded, p->combos);
     if (followed == 1)
         choose_line(c, a, last, block);
     else
@@ -262,7 +255,7 @@ static int cells_find(struct choosing *c, struct anchor *a, const struct space *
     uint64_t rows = 1;
     for (int i = 0; i < s->n; i++)
         if (a->axis[i].dim)
-            rows = saturated(rows, saturated(a->axis[i].t, a->axis[i].cell));
+            rows = times(rows, times(a->axis[i].t, a->axis[i].cell));
     if (rows > INT64_MAX / 4)
         return error_set(e, HR_EINVAL, "a block of %llu chunks is too long",
                          (unsigned long long)a->g);

@@ -1,7 +1,7 @@
 /* Along each axis some blocks are looked at: which cells the boxes of their first and last positions
  * reach, and which of these the next block reaches too. A block's chunks are the product over the
  * dimensions, and over the parts of the array their sum or their hull, whichever is less. */
-#include "base/mem.h"
+#include "base/amount.h"
 #include "plan/members_touch.h"
 #include "plan/reach.h"
 
@@ -14,23 +14,6 @@ struct span { /* cells [from, to) */
 struct width { /* cells along one dimension, at most: of a block, … of it alone; of the split */
     uint64_t block, alone, split;
 };
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return mul_u64(a, b, &n) ? n : UINT64_MAX;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-    uint64_t n;
-    return add_u64(a, b, &n) ? n : UINT64_MAX;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 static void span_join(struct span *s, int64_t from, int64_t to)
 {
