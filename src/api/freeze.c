@@ -39,6 +39,7 @@ static int source_number(struct core *c, const struct array *x, struct hr_error 
     a->decoded = costs.decoded;
     a->direct = costs.direct;
     a->partial = x->sparse && sparse_partial(x->sparse);
+    a->alone = a->partial ? sparse_alone(x->sparse) : 0;
     a->bound = costs.bound;
     a->scratch = costs.scratch;
     return c->n_arrays++;

@@ -346,6 +346,22 @@ bool sparse_partial(const struct sparse *m)
     return true;
 }
 
+static uint64_t around(const struct array *x)
+{
+    return x && !codec_chain_is_raw(x->chain) ? codec_chain_decoded_size(x->chain) : 0;
+}
+
+uint64_t sparse_alone(const struct sparse *m)
+{
+    uint64_t item = dtype_kind_size(m->value) + dtype_kind_size(m->column), out = 0;
+    for (int i = 0; i < m->n_segments; i++) {
+        const struct sparse_segment *s = &m->segments[i];
+        double items = sparse_is_dense(s) ? (double)s->columns : m->mean;
+        out = most(out, (uint64_t)(items * (double)item) + around(s->data) + around(s->indices));
+    }
+    return out;
+}
+
 /* ---- the array of rows ----------------------------------------------------------------------- */
 
 int sparse_array(struct arena *a, const struct sparse *m, const char *path, const char *dim,

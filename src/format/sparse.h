@@ -88,6 +88,7 @@ int sparse_array(struct arena *a, const struct sparse *m, const char *path, cons
 bool sparse_costs(const struct sparse *m, struct array_costs *out);
 /* Are some rows of a row chunk had for less than all of it? Dense ones lie in one stored chunk, for the most part. */
 bool sparse_partial(const struct sparse *m);
+uint64_t sparse_alone(const struct sparse *m); /* bytes to decode for one */
 
 /* A row chunk, or part of what it is made of. */
 struct sparse_rows {

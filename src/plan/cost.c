@@ -1,3 +1,4 @@
+#include <math.h>
 /* A small epoch is walked row by row, and (block, chunk) pairs are counted. Of a large one chunks are
  * looked at: how many blocks touch each is a closed form (touch.c). */
 #include "plan/cost.h"
@@ -132,6 +133,18 @@ static int epoch_sampled(struct costing *c, uint64_t epoch, struct hr_error *e)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
+/* Rows that are read without the rest of their chunks (engine: the first batch since a start). */
+static double alone(const struct plan_config *c, double rows)
+{
+    double bytes = 0;
+    for (int i = 0; i < c->n_arrays; i++) {
+        if (!c->arrays[i].partial)
+            return INFINITY;
+        bytes += rows * (double)c->arrays[i].alone;
+    }
+    return bytes;
+}
+
 /* This rank's rows of the first global batch. */
 static int first_batch(struct costing *c, uint64_t epoch, struct hr_error *e)
 {
@@ -147,7 +160,9 @@ static int first_batch(struct costing *c, uint64_t epoch, struct hr_error *e)
     struct tally_count n = tally_count(&c->tally, c->p->config.arrays);
     tally_dispose(&c->tally);
     c->out->first_batch_chunks = n.reads;
-    c->out->first_batch_bytes = n.bytes;
+    uint64_t members = plan_members(c->p);
+    c->out->first_batch_bytes =
+        fmin(n.bytes, alone(&c->p->config, (double)f->rows * (double)(members ? members : 1)));
     return rc;
 }
 

@@ -27,7 +27,8 @@ struct plan_array {
     uint64_t bound;   /* bytes a stored chunk normally does not exceed */
     uint64_t scratch; /* bytes of scratch a decode takes besides */
     bool direct;      /* stored bytes are the items: no decode buffer needed */
-    bool partial;     /* some samples of a chunk can be fetched without the others */
+    bool partial;     /* some samples of a chunk can be fetched without the others, … */
+    uint64_t alone;   /* … each for about so many decoded bytes */
 };
 
 /* A sample axis. Of its n positions the split has [first, last); ids of the product are row-major
