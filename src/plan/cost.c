@@ -1,7 +1,8 @@
-#include <math.h>
 /* A small epoch is walked row by row, and (block, chunk) pairs are counted. Of a large one chunks are
  * looked at: how many blocks touch each is a closed form (touch.c). */
 #include "plan/cost.h"
+
+#include <math.h>
 
 #include "base/mem.h"
 #include "plan/cursor.h"
