@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _CONTROLS = 'a dict is expected, such as {"where": "drug == \'DMSO\'", "match": ["cell_line"]}'
 _AXIS = "sentence"
+_MOST = 2**31 - 1  # cells of a sentence
 
 
 class Controls:
@@ -36,7 +37,7 @@ class Controls:
         apart = [name for name in self.match if name not in by]
         if apart:
             refuse("controls: match", apart[0], f"cells of a sentence do not share it: name it in by, too (it is {by})")
-        self.n = n if given.get("n") is None else integer("controls: n", given["n"], 1)
+        self.n = n if given.get("n") is None else integer("controls: n", given["n"], 1, _MOST)
         self.pool = 2 * self.n if given.get("pool") is None else integer("controls: pool", given["pool"], self.n)
 
 
@@ -99,7 +100,8 @@ class Described(Added):
         controls = Grouped(among._handle, codes, n)
         del codes
         self._matched(c, keys, controls.sizes)
-        first, size = nearest(self.pools, keys[self.pools.group].astype(np.int64), windows, edges, controls, c.pool)
+        keys, most = keys[self.pools.group].astype(np.int64), min(c.pool, len(among))
+        first, size = nearest(self.pools, keys, windows, edges, controls, most)
         return (c.n, first, size, controls.rows)
 
     def _matched(self, c: Controls, keys: Any, sizes: Any) -> None:
@@ -204,7 +206,7 @@ def sentences_of(cells: Cells, n: object, by: object, controls: object, partial:
     from headrace._pickle import pack
     from headrace._union import names_of
 
-    size = integer("sentences: n", n, 1)
+    size = integer("sentences: n", n, 1, _MOST)
     names = names_of("sentences: by", by)
     if not names:
         refuse("sentences: by", by, "name at least one column of obs that the cells of a sentence share")

@@ -11,7 +11,10 @@
 
 static int check(const struct members_given *g, uint64_t most, struct hr_error *e)
 {
-    if (g->n < 1 || g->n > INT32_MAX || g->pools < 1 || g->n_rows < 1)
+    if (g->n > INT32_MAX)
+        return error_set(e, HR_EUNSUPPORTED, "sentences: %lld cells of a sample, of at most %d",
+                         (long long)g->n, INT32_MAX);
+    if (g->n < 1 || g->pools < 1 || g->n_rows < 1)
         return error_set(e, HR_EINVAL,
                          "sentences: at least one row a sample, one pool and one row are needed");
     if (most > UINT32_MAX)

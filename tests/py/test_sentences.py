@@ -260,6 +260,15 @@ def test_a_lost_cell_masks_its_sentence(tmp_path: Any) -> None:
         list(sets.batches(4))
 
 
+def test_a_pool_of_more_controls_than_there_are_is_all_of_them(archives: Any) -> None:
+    made = [
+        sentences(archives, "mixed", controls={**CONTROLS, "pool": pool}, partial="repeat")
+        for pool in (N, (1 << 63) - 1)
+    ]
+    for a, b in zip(*(one.batches(4, shuffle=True) for one in made)):
+        np.testing.assert_array_equal(a["control.cells"].numpy(), b["control.cells"].numpy())
+
+
 def test_frameworks_get_the_dimension(archives: Any) -> None:
     made = sentences(archives, "runs", controls=CONTROLS)
     (batch, *_) = made.batches(4)
@@ -293,6 +302,9 @@ def test_what_is_wrong_is_said(archives: Any) -> None:
          {"controls": {"where": "line == 'HeLa'", "match": ["line"]}}),
         ("one of|is expected", hr.InvalidError, {"partial": "keep"}),
         ("sentences: n", hr.InvalidError, {"n": 0}),
+        ("n=2147483648: an integer from 1 to 2147483647 is", hr.InvalidError, {"n": 1 << 31, "partial": "repeat"}),
+        ("controls: n=4611686018427387904: an integer from 1 to 2147483647 is expected", hr.InvalidError,
+         {"controls": {"where": "drug == 'DMSO'", "n": 1 << 62}}),
     ]:  # fmt: skip
         with pytest.raises(kind, match=match):
             cells.sentences(**{"n": 8, "by": BY, **options})
