@@ -11,6 +11,7 @@
 #define LEAST_PIECE ((uint64_t)256 << 10) /* of a chunk that is read in parts */
 #define MOST_WIDE   ((uint64_t)1 << 40)   /* items of all chunks side by side */
 #define MOST_TALL   ((uint64_t)1 << 48)
+#define MOST_BYTES  ((uint64_t)1 << 62)
 #define GUESS       4 /* where nothing is known: so many values for one that is not 0 */
 
 int sparse_dense_check(const struct sparse_segment *s, struct hr_error *e)
@@ -32,10 +33,13 @@ int sparse_dense_check(const struct sparse_segment *s, struct hr_error *e)
                          "array %s has %" PRIu64 " rows of %" PRIu64 " columns, not %" PRIu64
                          " of %" PRIu64,
                          x->path, x->shape[0], x->shape[1], s->rows, s->columns);
-    uint64_t wide = x->grid[1] * x->chunk[1], bytes;
+    if (!s->columns)
+        return error_set(e, HR_EINVAL, "array %s has no columns", x->path);
+    uint64_t wide = x->grid[1] * x->chunk[1], bytes = 0; /* of whole chunks, which reach beyond */
     if (wide > MOST_WIDE || x->chunk[0] > MOST_TALL ||
-        __builtin_mul_overflow(s->rows, wide * x->type.item_size, &bytes))
-        return error_set(e, HR_EUNSUPPORTED, "array %s: more than 2^64 bytes, or chunks of as many",
+        __builtin_mul_overflow(x->grid[0] * x->chunk[0], wide * x->type.item_size, &bytes) ||
+        bytes > MOST_BYTES)
+        return error_set(e, HR_EUNSUPPORTED, "array %s: more than 2^62 bytes, or chunks of as many",
                          x->path);
     return 0;
 }

@@ -308,15 +308,19 @@ static void what_is_no_matrix_is_named(void)
     check_eq(refused("[10, 7]", "[4, 3]", "float32", 10, 6), HR_EDATA);
     check_eq(refused("[0, 7]", "[4, 3]", "float32", 0, 7), HR_EINVAL);
     check_has(e.text, "has no rows");
+    check_eq(refused("[10, 0]", "[4, 3]", "float32", 10, 0), HR_EINVAL);
+    check_has(e.text, "array x has no columns");
 }
 
 static void numbers_that_would_overflow_are_refused(void)
 {
     uint64_t wide = (uint64_t)1 << 41, tall = (uint64_t)1 << 57;
     check_eq(refused("[1, 2199023255552]", "[1, 1]", "uint8", 1, wide), HR_EUNSUPPORTED);
-    check_has(e.text, "array x: more than 2^64 bytes, or chunks of as many");
+    check_has(e.text, "array x: more than 2^62 bytes, or chunks of as many");
     check_eq(refused("[144115188075855872, 4]", "[1, 1000]", "float64", tall, 4), HR_EUNSUPPORTED);
-    check_has(e.text, "more than 2^64 bytes");
+    check_has(e.text, "more than 2^62 bytes");
+    check_eq(refused("[100, 1078036791296]", "[67070209294336, 1]", "bool", 100, 1078036791296),
+             HR_EUNSUPPORTED); /* what is reserved would come to 0 */
 }
 
 int main(void)
