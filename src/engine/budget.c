@@ -83,12 +83,13 @@ static uint64_t blocks_within(const struct divide *d, uint64_t batches)
 }
 
 /* Blocks whose rows go out at two far places of an epoch: those that a cut between streams goes through, and, where the
- * first rows fill the last batch, theirs, if the window sees from end to end. */
+ * first rows fill the last batch, theirs, if its needs are planned before these blocks are through. */
 static uint64_t blocks_twice(const struct divide *d, uint64_t window)
 {
     const struct plan_facts *f = d->plan;
     uint64_t n = f->streams > 1 ? f->streams / most(f->world, 1) + 1 : 0;
-    return n + (f->remainder == HR_WRAP && window >= d->steps ? f->rows : 0);
+    bool seen = plus(window, f->horizon) >= d->steps;
+    return n + (f->remainder == HR_WRAP && seen ? least(f->rows, blocks_within(d, 1)) : 0);
 }
 
 enum way { WAY_KEEP, WAY_PUSH, WAY_PUSH_ONLY, WAY_HOLD };
