@@ -396,19 +396,36 @@ static const char *bare(const char *path)
     return cli_keep_text(path, n);
 }
 
+/* Of all that the archive holds, groups too; arrays alone are what the library's own words name. */
+static int fail_near(const struct value *archive, const char *path, const struct hr_error *e)
+{
+    const struct value *nodes = archive ? value_get(archive, "nodes") : NULL;
+    struct hr_error said = *e;
+    struct cli_near near;
+    cli_near_init(&near, path);
+    for (const struct value *v = nodes ? nodes->first : NULL; v; v = v->next)
+        cli_near_offer(&near, value_text(v, "path", ""));
+    size_t n = strlen(said.text);
+    if (near.name && !strstr(said.text, "did you mean"))
+        snprintf(said.text + n, sizeof said.text - n, "; did you mean '%s'?", near.name);
+    return cli_fail(&said);
+}
+
 /* An array is looked up by its name, which needs no list and no walk; what else has a path is a group. */
 static int show_path(struct hr_archive *a, const char *path, bool as_json)
 {
     char *json = NULL, *all = NULL;
     struct hr_error e, unlisted;
-    const struct value *group = NULL;
+    const struct value *group = NULL, *archive = NULL;
     int rc = hr_archive_array_json(a, path, &json, &e);
     if (rc == HR_ENOENT && hr_archive_json(a, &all, &unlisted) >= 0)
-        group = find_node(json_read(all), path);
+        archive = json_read(all);
+    if (archive)
+        group = find_node(archive, path);
     if (rc >= 0 || group)
         rc = show_node(group ? group : json_read(json), path, as_json);
     else
-        rc = cli_fail(&e);
+        rc = fail_near(archive, path, &e);
     hr_free(json);
     hr_free(all);
     return rc;

@@ -174,9 +174,10 @@ def matrix_at(tree: Tree, path: str, label: str, others: list[str]) -> Matrix:
     kind = _encoding(tree, path)
     if kind == "csc":
         either = f"{others[0]} is by cells; " if others else ""
+        of = f"{label}: " if label != "this archive" and not path.startswith(f"{label}/") else ""
         raise UnsupportedError(
-            f"{path} is stored by genes (CSC): the rows of cells cannot be read in place. {either}or store it by cells "
-            "once: a = anndata.read_zarr(…); a.X = a.X.tocsr(); a.write_zarr(…)"
+            f"{of}{path} is stored by genes (CSC): the rows of cells cannot be read in place. {either}or store it by "
+            "cells once: a = anndata.read_zarr(…); a.X = a.X.tocsr(); a.write_zarr(…)"
         )
     if kind == "csr":
         return _sparse(tree, path)

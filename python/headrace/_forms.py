@@ -204,6 +204,23 @@ def _special(what: str, cls: int | None = None, eos: int | None = None) -> dict[
 
 def _by_gene(what: str, given: Any, genes: Any, type_of: str, absent: Any) -> Any:
     """One number for each gene, from a dict by name or an array."""
+    values = _numbers(what, given, genes, type_of, absent)
+    if type_of == "float32":
+        _check_factors(what, values, genes)
+    return values
+
+
+def _check_factors(what: str, values: Any, genes: Any) -> None:
+    """Values are divided by them; NaN leaves a gene out."""
+    wrong = (values <= 0) | (values == float("inf"))
+    if wrong.any():
+        at = int(wrong.argmax())
+        more = f" (and {int(wrong.sum()) - 1} more)" if wrong.sum() > 1 else ""
+        refuse(f"{what}[{shown(genes[at])}]", float(values[at]), f"a number above 0 that values are divided by is "
+               f"expected, or NaN to leave the gene out{more}")  # fmt: skip
+
+
+def _numbers(what: str, given: Any, genes: Any, type_of: str, absent: Any) -> Any:
     import numpy as np
 
     if hasattr(given, "to_dict"):  # a Series

@@ -8,6 +8,7 @@ import atexit
 from headrace import _headrace
 from headrace._arguments import choice, integer, optional, real, refuse, refuse_type
 from headrace._arguments import dtype as known_dtype
+from headrace._recipe import words_of
 from headrace._text import parse_bytes
 
 TYPE_CHECKING = False
@@ -159,6 +160,7 @@ class Loader:
         self._stretch: Any = None  # of epochs by steps
         self._ended = True  # next() has said that an epoch is over, or none has begun
         self._columns: list[Any] = []  # that weights and strata are made of
+        self._made_with = words_of(samples)  # of cells: what a state says of them
         if steps is not None:
             self._by_steps(steps)
 
@@ -255,12 +257,15 @@ class Loader:
         self._forget()
 
     def state_dict(self) -> dict[str, Any]:
-        """What the consumer has received, about 220 bytes as JSON, the same on every rank."""
+        """What the consumer has received, about 220 bytes as JSON, the same on every rank; of cells, what they
+        were made with, too."""
         import json
 
         state = dict(json.loads(self._handle.state()))
         if self._stretch is not None:
             state.update(steps=self._stretch.steps, taken=self._stretch.taken)
+        if self._made_with:
+            state["cells"] = dict(self._made_with)
         return state
 
     def _state_text(self) -> str:
@@ -284,12 +289,24 @@ class Loader:
             refuse("state", state, accepted)
         self._check_world(state)
         before = json.loads(self._handle.state())["global_batch"]
-        self._handle.load_state(text, bool(may_differ))
+        self._load(text, bool(may_differ), state.get("cells"))
         if self._stretch is None and state.get("steps") is not None:
             self._by_steps(integer("state: steps", state["steps"], 1))
         if self._stretch is not None:
             self._stretch.resume(state, before == state["global_batch"])
         self._forget()
+
+    def _load(self, text: str, may_differ: bool, made_with: Any) -> None:
+        from headrace._errors import StateError
+        from headrace._recipe import differing
+
+        try:
+            self._handle.load_state(text, may_differ)
+        except StateError as error:
+            differs = differing(made_with, self.samples)
+            if not differs or "fingerprint" not in str(error):
+                raise
+            raise StateError(f"{error}; the state was taken with {differs}") from None
 
     def _check_world(self, state: dict[str, Any]) -> None:
         streams = state.get("streams")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _BY = {"array": 0, "channel": 1, "grid": 2}
 _PARTS = ("count", "mean", "std", "min", "max")
+OF_GENES = "means and deviations by gene are made of batches of cells, as docs/cells.md shows"
 _VERSION = 1  # of what is kept on disk
 
 
@@ -190,8 +191,7 @@ def moments(
         from headrace._errors import UnsupportedError
 
         raise UnsupportedError(
-            f"moments: {described['name']} is of rows of a sparse matrix, whose values are scaled by normalize= and "
-            "log1p= of cells()"
+            f"moments: {described['name']} has the rows of an atlas, of which there are none: {OF_GENES}"
         )
     key = samples._handle.moments_key(name, number, budget)
     assert described is not None  # the key was made from it

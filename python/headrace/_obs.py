@@ -18,6 +18,8 @@ class Cells(Samples):
     """Samples whose views are rows of an atlas. Besides what `Samples` has: `obs`, `var` and `genes`; columns of obs
     are names for `where`, `split`, `folds`, ``weights=``, ``stratify=`` and `coords`."""
 
+    _word = "Cells"
+
     def __init__(self, handle: Any, archive: Archive, described: tuple[Any, dict[str, Any]]) -> None:
         super().__init__(handle, archive, described)
         self._recipe: tuple[Any, ...] = ()
@@ -57,7 +59,7 @@ class Cells(Samples):
     def __repr__(self) -> str:
         from headrace._report import samples_text
 
-        return samples_text(self.info, _notes(self))
+        return samples_text(self.info, _notes(self), self._word)
 
     def _repr_html_(self) -> str:
         from headrace._report import samples_html
@@ -145,22 +147,33 @@ def _notes(samples: Cells) -> dict[str, str]:
 
 
 class JoinedFrame(Frame):
-    """The obs of data sets one behind the other; `dataset`: the name of a column that says which one a cell is of."""
+    """The obs of data sets one behind the other; `dataset`: the name of a column that says which one a cell is of, and
+    of no other: columns of obs that are called so are not seen."""
 
     def __init__(
         self, sets: list[DataSet], dataset: str | None = None, names: list[str] | None = None, of: Any = ()
     ) -> None:
         frames = [one.obs for one in sets]
-        common = [n for n in frames[0].keys() if all(n in f for f in frames[1:])]  # noqa: SIM118
+        common = [n for n in frames[0].keys() if n != dataset and all(n in f for f in frames[1:])]  # noqa: SIM118
         index = frames[0].index_name if frames[0].index_name in common else None
-        own = [dataset] if dataset is not None and dataset not in common else []
+        own = [dataset] if dataset is not None else []
         super().__init__([*common, *own], index, sum(len(f) for f in frames), "obs")
         self.unread = next((f.unread for f in frames if f.unread), "")
-        self._frames, self._dataset = frames, own[0] if own else None
+        self._frames, self._dataset = frames, dataset
         self._sets, self._set_names, self._of = sets, names or [], of
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or (len(self._frames) == 1 and name in self._frames[0])
+
+    def check_own(self, name: str) -> None:
+        """A column that is asked for by the name of the data sets' codes: there is none of obs beside these."""
+        having = [one.label for one, frame in zip(self._sets, self._frames) if name == self._dataset and name in frame]
+        if having:
+            from headrace._arguments import refuse
+            from headrace._genes import listed
+
+            refuse("obs", name, f"obs of {listed(having)} has a column of that name, which dataset={name!r} gives the "
+                   "codes of the data sets: give dataset= another name, or None")  # fmt: skip
 
     def table(self, name: str) -> Table:
         column = self[name]

@@ -256,8 +256,8 @@ def _view_lines(info: dict[str, Any], notes: dict[str, str] | None = None) -> li
     return ["  " + line.rstrip() for line in table(_view_rows(info, notes)).splitlines()]
 
 
-def samples_text(info: dict[str, Any], notes: dict[str, str] | None = None) -> str:
-    return "\n".join([f"<Samples: {_ids(info)}>", *_axis_lines(info), *_view_lines(info, notes)])
+def samples_text(info: dict[str, Any], notes: dict[str, str] | None = None, what: str = "Samples") -> str:
+    return "\n".join([f"<{what}: {_ids(info)}>", *_axis_lines(info), *_view_lines(info, notes)])
 
 
 def samples_html(info: dict[str, Any], notes: dict[str, str] | None = None) -> str:
@@ -471,7 +471,7 @@ _CHOICES = ("block", "spread", "memory", "at least", "reads", "")
 
 def _choice_rows(p: dict[str, Any]) -> list[tuple[str, ...]]:
     """What other blocks and spreads would cost; `memory` is from where on nothing is read again."""
-    return [
+    rows: list[tuple[str, ...]] = [
         (
             count(c["block"]),
             count(c["spread"]),
@@ -482,6 +482,7 @@ def _choice_rows(p: dict[str, Any]) -> list[tuple[str, ...]]:
         )
         for c in p["choices"]
     ]
+    return list(dict.fromkeys(rows))  # rounded, some are one
 
 
 def plan_text(p: dict[str, Any], samples: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headrace._arguments import choice, integer, near, refuse, refuse_type
 from headrace._cells import Table
 from headrace._frame import Frame, FrameColumn
+from headrace._moments import OF_GENES
 from headrace._obs import Cells
 from headrace._samples import Added, build
 
@@ -169,6 +170,7 @@ class Sentences(Cells):
     share, with a value for each sentence; they are names for `where`, `split`, ``weights=`` and ``stratify=``."""
 
     _of: Described
+    _word = "Sentences"
 
     def _derived(self, handle: Any) -> Sentences:
         one = Sentences(handle, self.archive, self._described)
@@ -199,7 +201,7 @@ class Sentences(Cells):
     def moments(self, *given: Any, **named: Any) -> Any:
         from headrace._errors import UnsupportedError
 
-        raise UnsupportedError("moments of sentences are those of their cells: sentences.cells.moments(…)")
+        raise UnsupportedError(f"moments: sentences have none: {OF_GENES}, such as sentences.cells")
 
 
 def sentences_of(cells: Cells, n: object, by: object, controls: object, partial: object, seed: object) -> Sentences:

@@ -37,6 +37,10 @@ class Sparse:
         """Rows."""
         return self.shape[0]
 
+    def __getitem__(self, rows: Any) -> Any:
+        """Rows as ``scipy`` has them, a copy: ``batch["X"][0]`` is a matrix of one row."""
+        return self.scipy()[rows]
+
     def torch(self) -> Any:
         """``torch.sparse_csr_tensor`` over the same memory."""
         import torch

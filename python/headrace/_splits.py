@@ -16,6 +16,7 @@ _AND, _WITHOUT = 0, 2
 _FRACTION = "a fraction, above 0 and at most 1, is expected"
 _GAP = "a number of samples, a duration such as '5D', or 'auto', is expected"
 _PARTS = 1000
+_FAR = 0.1  # of all samples, by which a part of whole groups may miss its share without a word
 
 
 class Splits(tuple[Samples, ...]):
@@ -152,7 +153,24 @@ def split(
         from headrace._categories import warn_if_sorted
 
         warn_if_sorted(list(parts), parts.names, "split")
+    if by is not None:
+        _warn_if_far(samples, parts, shares)
     return parts
+
+
+def _warn_if_far(samples: Samples, parts: Splits, shares: list[float]) -> None:
+    """Groups are dealt whole and in the seed's order, so that of few or large ones a part may be far from its share."""
+    n = len(samples)
+    off, at = max((abs(len(part) / max(n, 1) - share), i) for i, (part, share) in enumerate(zip(parts, shares)))
+    if off > _FAR:
+        import warnings
+
+        warnings.warn(
+            f"split: {parts.names[at]} has {len(parts[at]):,} of {n:,} samples, {len(parts[at]) / n:.0%} where "
+            f"{shares[at]:.0%} was asked for: groups stay whole, and some are large; another seed= deals them anew",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 def _what(fractions: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[float], list[str] | None, Any]:

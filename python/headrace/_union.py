@@ -77,7 +77,8 @@ def cells(
     missing
         Of a list: "raise" if no data set has a gene; "ignore" keeps its column, without values.
     dataset
-        Name of the table that says of which archive a cell is, in every batch; None: without.
+        Name of the table that says of which archive a cell is, in every batch; None: without. Conditions, groups and
+        weights by this name mean it too, whatever columns of that name the archives' obs have.
     storage_options
         For those that are opened here.
 
@@ -160,6 +161,13 @@ def named_counts(neighbors: object) -> dict[str, Any]:
     return mapping("neighbors", neighbors, "how many by name, as {'connectivities': 8}, is expected")
 
 
+def _free(what: str, name: str, views: dict[str, Any]) -> None:
+    """Nothing in the batch has that name."""
+    if name in views:
+        taken = "the matrix is called that in a batch" if name == "X" else "there is a view of that name already"
+        refuse(what, name, taken)
+
+
 def _describe(
     archive: Archive,
     sets: list[DataSet],
@@ -175,15 +183,19 @@ def _describe(
         refuse("cells", archive.url, "there are no cells in it")
     x, along = matrix_view(archive, sets, paths, genes, o)
     views: dict[str, Any] = {"X": x}
-    for name in [*o["obs"], *([] if dataset is None else [dataset])]:
-        views.setdefault(name, frame.table(name))
+    if dataset is not None and dataset not in o["obs"]:
+        _free("dataset", dataset, views)
+    for name in o["obs"]:
+        _free("obs", name, views)
+        frame.check_own(name)
+        views[name] = frame.table(name)
+    if dataset is not None and dataset not in views:
+        views[dataset] = frame.table(dataset)
     for name in o["obsm"]:
-        if name in views:
-            refuse("obsm", name, "there is a view of that name already")
+        _free("obsm", name, views)
         views[name], along = obsm_view(archive, sets, paths, name, along)
     for name, number in (o.get("neighbors") or {}).items():
-        if name in views:
-            refuse("neighbors", name, "there is a view of that name already")
+        _free("neighbors", name, views)
         views[name] = neighbors_view(sets, paths, text("neighbors", name), number)
     samples = build(archive, along, views, Cells)
     assert isinstance(samples, Cells)

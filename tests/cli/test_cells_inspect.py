@@ -9,6 +9,7 @@ import sys
 import xml.etree.ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 from program import climate, good, run
 
@@ -174,3 +175,22 @@ def test_usage() -> None:
     for command in (("cells", "inspect"), ("cells", "bench"), ("verify",)):
         done = run(*command, "nowhere.h5ad")
         assert (done.returncode, done.stderr) == (1, "headrace: nowhere.h5ad: there is no such file or directory\n")
+
+
+def test_obsm_says_what_a_cell_has_of_it(tmp_path: Path) -> None:
+    import pandas as pd
+
+    made = cells()
+    made.obsm["table"] = pd.DataFrame({"a": np.arange(made.n_obs)}, index=made.obs_names)
+    made.write_h5ad(tmp_path / "a.h5ad")
+    assert "pca (5), table (data frame)" in good("cells", "inspect", tmp_path / "a.h5ad")
+
+
+def test_groups_have_near_names_too(atlas: Path) -> None:
+    done = run("inspect", atlas, "obs/celltype")
+    assert done.returncode == 1 and done.stderr.endswith("did you mean 'obs/cell_type'?\n"), done.stderr
+
+
+def test_bench_says_which_path_it_could_not_time() -> None:
+    done = run("cells", "bench", climate(), "--seconds", 0.1)
+    assert done.returncode == 1 and done.stderr.startswith(f"headrace: {climate()}: "), done.stderr

@@ -342,3 +342,21 @@ def test_broken_sources_are_refused_by_name(tmp_path: Path) -> None:
         "there are X, layers/dense, layers/twice"
         in run("cells", "chunk", tmp_path / "csc.h5ad", tmp_path / "csc", "--layer", "thrice").stderr
     )
+
+
+def test_what_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    cells().write_h5ad(tmp_path / "a.h5ad")
+    for words, says in (
+        (("d.zarr", "--dtype", "float32"), "--layer and --dtype are for --format scdl"),
+        (("d", "--memory", "1kB"), "at least 64kB is expected"),
+    ):
+        done = run("cells", "chunk", tmp_path / "a.h5ad", tmp_path / words[0], *words[1:])
+        assert done.returncode and says in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        assert ".part" not in done.stderr and "Errno" not in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["a.h5ad"]
+
+
+def test_a_place_where_nothing_can_be_made(tmp_path: Path) -> None:
+    cells().write_h5ad(tmp_path / "a.h5ad")
+    done = run("cells", "chunk", tmp_path / "a.h5ad", "/proc/x")
+    assert done.returncode == 1 and done.stderr.startswith("headrace: /proc/x cannot be made in /proc: "), done.stderr

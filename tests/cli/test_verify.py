@@ -157,3 +157,13 @@ def test_scdl_plain_and_chunked(tmp_path: Path) -> None:
     np.memmap(chunk / "row_ptr.npy", "uint16", "r+")[20] = 0
     os.truncate(tmp_path / "chunked" / "chunk_00001" / "data.npy", 40)
     assert {p.partition("/")[0] for p in places(verify(tmp_path / "chunked"))} == {"chunk_00001", "chunk_00002"}
+
+
+def test_a_matrix_by_genes_is_told_as_cells_by_genes(tmp_path: Path) -> None:
+    pytest.importorskip("anndata")
+    from atlases_cli import cells
+
+    made = cells()[:500]
+    made.X = made.X.tocsc()
+    made.write_zarr(tmp_path / "c.zarr")
+    assert f"X: 500 × {made.n_vars}, {made.X.nnz:,} non-zeros" in good("verify", tmp_path / "c.zarr")

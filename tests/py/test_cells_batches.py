@@ -174,7 +174,7 @@ def test_xarray_and_predictions_know_cells(archive: Any, tmp_path: Any) -> None:
         hr.write_predictions(tmp_path / "p.zarr", batch, {"embedding": batch["X_pca"].numpy() * 2})
     written = xr.open_zarr(tmp_path / "p.zarr", consolidated=False)["embedding"]
     np.testing.assert_array_equal(written, MADE.obsm["X_pca"] * 2)
-    with pytest.raises(hr.UnsupportedError, match=r"moments: X is of rows of a sparse matrix"):
+    with pytest.raises(hr.UnsupportedError, match=r"moments: X has the rows of an atlas"):
         samples.moments("X")
 
 

@@ -104,3 +104,10 @@ def test_a_stateful_dataloader_resumes(folder: Path, cells: Cells) -> None:
         resumed = stateful(ds, 64, sampler=ChunkAwareSampler(ds, seed=7), num_workers=workers)
         resumed.load_state_dict(state)
         check(cells, resumed, rows[9 * 64 :])
+
+
+@pytest.mark.parametrize("windows", [0, -1])
+def test_a_window_has_chunks(folder: Path, windows: int) -> None:
+    ds = SingleCellMemMapDataset(str(folder), n_cols=GENES)
+    with pytest.raises(hr.InvalidError, match=rf"chunks_per_window={windows}: an integer from 1"):
+        ChunkAwareSampler(ds, chunks_per_window=windows)

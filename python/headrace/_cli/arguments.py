@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
+_LEAST_MEMORY = 64_000
+
+
 class Refused(Exception):
     """What is not to be done; the text is for the user."""
 
@@ -97,6 +100,14 @@ def to_bytes(text: str) -> int:
         n = 0
     if n <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 256MiB")
+    return n
+
+
+def memory(text: str) -> int:
+    """A size that work can be done in."""
+    n = to_bytes(text)
+    if n < _LEAST_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text!r}: at least 64kB is expected")
     return n
 
 

@@ -71,7 +71,11 @@ def bench(words: list[str]) -> int:
                 with error.status(f"{label} …"):
                     runs.append({"label": label, **_measure(url, o)})
             except ValueError as e:  # the others are measured all the same
-                error.print(f"headrace: {label}: {str(e).removeprefix(f'{url}: ')}", markup=False, soft_wrap=True)
+                error.print(
+                    f"headrace: {url if label == 'source' else label}: {str(e).removeprefix(f'{url}: ')}",
+                    markup=False,
+                    soft_wrap=True,
+                )
                 failed = True
     if runs:
         console.print(_table(runs))

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from headrace._cli.arguments import Refused, options_json, parser, positive, to_bytes
+from headrace._cli.arguments import Refused, memory, options_json, parser, positive, to_bytes
 from headrace._cli.cells_header import NUMBERS
 from headrace._cli.cells_scdl import Report, ScdlWriter
 from headrace._cli.cells_source import Cells, identity, open_cells
@@ -47,7 +47,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
                    help="AnnData-Zarr: a chunk holds the non-zeros of so many cells (%(default)s)")  # fmt: skip
     p.add_argument("--layer", metavar="NAME", help="SCDL: this matrix instead of X: a layer, or raw")
     p.add_argument("--dtype", choices=tuple(NUMBERS), help="SCDL: type of the values (float32, or the source's SCDL)")
-    p.add_argument("--memory", type=to_bytes, metavar="SIZE", default=256 << 20, help="about so much is held (256MiB)")
+    p.add_argument("--memory", type=memory, metavar="SIZE", default=256 << 20,
+                   help="about so much is held (256MiB; at least 64kB)")  # fmt: skip
     p.add_argument("--verify", action=argparse.BooleanOptionalAction, default=True,
                    help="read DST back and compare every row with SRC, read again (on)")  # fmt: skip
     p.add_argument("--options", metavar="JSON", type=options_json, help="storage options of a URL")
@@ -73,7 +74,7 @@ def convert(o: argparse.Namespace) -> dict[str, Any]:
         raise Refused(f"{o.dst} is within {o.src}, which is only read: another place is needed")
     work = Work(o.dst, {**identity(source), **_choices(o)})
     try:
-        writer = _writer(o, source, work)
+        writer = _begun(o, source, work)
         rows = _run(writer, work, o.verify)
         work.finish()
     finally:
@@ -89,6 +90,15 @@ def _choices(o: argparse.Namespace) -> dict[str, Any]:
     own = {"chunk_size": o.chunk_size, "dtype": o.dtype}
     zarr = {"shard_bytes": o.shard_bytes, "chunk_rows": o.chunk_rows}
     return {"format": o.format, **(own if o.format == "scdl" else zarr)}
+
+
+def _begun(o: argparse.Namespace, source: Cells, work: Work) -> Writer:
+    """Where it is refused, nothing is left behind."""
+    try:
+        return _writer(o, source, work)
+    except ValueError:
+        work.discard()
+        raise
 
 
 def _writer(o: argparse.Namespace, source: Cells, work: Work) -> Writer:

@@ -67,11 +67,17 @@ def _describe(info: dict[str, Any]) -> dict[str, Any]:
     facts["chunks"] = {n: _chunks(a) for n, a in (arrays or {"X": nodes[matrix]}).items()}
     facts["obs"], facts["var"] = _columns(nodes, f"{lead}obs"), _columns(nodes, f"{lead}var")
     facts["layers"] = _below(nodes, f"{lead}layers") + (["raw"] if f"{lead}raw/X" in nodes else [])
-    facts["obsm"] = {n: (nodes[f"{lead}obsm/{n}"].get("shape") or [None])[1:] for n in _below(nodes, f"{lead}obsm")}
+    facts["obsm"] = {n: _of_a_cell(nodes[f"{lead}obsm/{n}"]) for n in _below(nodes, f"{lead}obsm")}
     facts["obsp"] = _below(nodes, f"{lead}obsp")
     facts["reading"] = None
     facts["advice"] = advice(facts)
     return facts
+
+
+def _of_a_cell(node: dict[str, Any]) -> list[int] | None:
+    """The shape of what a cell has of an obsm; None: it is a group, with columns of its own."""
+    shape = node.get("shape")
+    return list(shape[1:]) if shape else None
 
 
 def _shape(info: dict[str, Any], nodes: dict[str, Any], matrix: str) -> tuple[int, int | None]:
@@ -166,9 +172,7 @@ def text(f: dict[str, Any]) -> str:
     if f["layers"]:
         lines.append(_line("layers", ", ".join(f["layers"])))
     if f["obsm"]:
-        lines.append(
-            _line("obsm", ", ".join(f"{n} {tuple(s) if s != [None] else ''}".strip() for n, s in f["obsm"].items()))
-        )
+        lines.append(_line("obsm", ", ".join(f"{n} ({_extent(s)})" for n, s in f["obsm"].items())))
     if f["obsp"]:
         lines.append(_line("obsp", ", ".join(f["obsp"])))
     for i, (name, c) in enumerate(f["chunks"].items()):
@@ -185,6 +189,10 @@ def text(f: dict[str, Any]) -> str:
     for i, words in enumerate(f["advice"]):
         lines.append(_line("" if i else "advice", words))
     return "\n".join(lines)
+
+
+def _extent(shape: list[int] | None) -> str:
+    return "data frame" if shape is None else " × ".join(map(count, shape)) or "1"
 
 
 def _line(name: str, words: str) -> str:

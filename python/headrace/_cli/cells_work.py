@@ -33,9 +33,13 @@ class Work:
         self._compare(identity)
 
     def _begin(self, identity: dict[str, Any]) -> None:
-        self.target.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.folder.with_name(f"{self.folder.name}.{os.getpid()}.tmp")
-        fresh.mkdir()
+        try:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            fresh.mkdir()
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise Refused(f"{self.target} cannot be made in {self.target.parent}: {why}") from None
         (fresh / NOTE).write_text(json.dumps(identity))
         try:
             os.rename(fresh, self.folder)
@@ -106,6 +110,11 @@ class Work:
         os.rename(self.folder, self.target)
         os.remove(self.target / NOTE)
         self._lock.close()
+
+    def discard(self) -> None:
+        """Nothing has been done yet: where this run began it, nothing is left of it."""
+        if not self.goes_on:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def close(self) -> None:
         self._lock.close()

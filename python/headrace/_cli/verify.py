@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 import headrace as hr
-from headrace._cli.arguments import guarded, options_json, parser, there, to_bytes
+from headrace._cli.arguments import guarded, memory, options_json, parser, there
 from headrace._cli.verify_arrays import Findings, Reader, rules
 from headrace._format import count, duration, plural, size
 
@@ -30,7 +30,8 @@ def verify(words: list[str]) -> int:
     p.add_argument("archive", metavar="ARCHIVE", help="a path or URL; h5ad: a path")
     p.add_argument("--json", action="store_true", help="what was found, as JSON")
     p.add_argument("--complete", action="store_true", help="chunks that are not stored are broken, too")
-    p.add_argument("--memory", type=to_bytes, metavar="SIZE", default=128 << 20, help="about so much is held (128MiB)")
+    p.add_argument("--memory", type=memory, metavar="SIZE", default=128 << 20,
+                   help="about so much is held (128MiB; at least 64kB)")  # fmt: skip
     p.add_argument("--options", metavar="JSON", type=options_json, help="storage options of a URL")
     o = p.parse_args(words)
     return guarded(lambda: _verify(o))

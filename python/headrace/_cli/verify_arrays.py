@@ -68,13 +68,17 @@ class Reader:
     def _kind(self, path: str) -> str:
         return str((self.nodes[path].get("attributes") or {}).get("encoding-type", ""))
 
+    def _by_genes(self, matrix: str) -> bool:
+        attributes = self.nodes[matrix].get("attributes") or {}
+        kind = attributes.get("encoding-type") or attributes.get("h5sparse_format")
+        return str(kind).startswith("csc")
+
     def shape(self, matrix: str) -> tuple[int, int | None]:
         """Rows, and columns where they are known; of one by genes, too: along its offsets, and the other."""
         attributes = self.nodes[matrix].get("attributes") or {}
         rows = int(self.nodes[f"{matrix}/indptr"]["shape"][0]) - 1
         shape = attributes.get("shape") or attributes.get("h5sparse_shape") or [rows, None]
-        kind = str(attributes.get("encoding-type") or attributes.get("h5sparse_format") or "csr")
-        major, minor = (shape[1], shape[0]) if kind.startswith("csc") else (shape[0], shape[1])
+        major, minor = (shape[1], shape[0]) if self._by_genes(matrix) else (shape[0], shape[1])
         return (rows if major is None else int(major)), (self.columns if minor is None else int(minor))
 
     def _check_matrix(self, matrix: str) -> None:
@@ -110,6 +114,8 @@ class Reader:
         lines = []
         for m in self.matrices():
             rows, columns = self.shape(m)
+            if columns is not None and self._by_genes(m):
+                rows, columns = columns, rows
             nnz = self.nodes[f"{m}/data"]["shape"]
             genes = f" × {count(columns)}" if columns is not None else ""
             lines.append(f"{m}: {count(rows)}{genes}, {count(nnz[0] if nnz else 0)} non-zeros")

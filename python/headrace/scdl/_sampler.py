@@ -57,7 +57,7 @@ class ChunkAwareSampler:
         self.dataset = dataset
         self.shuffle_chunks = flag("shuffle_chunks", shuffle_chunks)
         self.shuffle_within_window = flag("shuffle_within_window", shuffle_within_window)
-        self.chunks_per_window = integer("chunks_per_window", max(1, chunks_per_window), 1)
+        self.chunks_per_window = integer("chunks_per_window", chunks_per_window, 1)
         self.rank, self.world = find_rank(rank, world, 1)
         self.seed = self._seed(seed)
         self._epoch = self._position = 0
