@@ -511,8 +511,8 @@ struct hr_cut {
     int64_t n_windows;
     int repeat;
 };
-HR_API void hr_pools_cut(const struct hr_cut *c, int64_t most, int64_t *first, int64_t *size,
-                         int64_t *count, int64_t *group, int64_t *n_pools);
+HR_API int hr_pools_cut(const struct hr_cut *c, int64_t most, int64_t *first, int64_t *size,
+                        int64_t *count, int64_t *group, int64_t *n_pools, struct hr_error *e);
 
 /* Derive: keep the samples whose own position on the first axis lies in the slice / whose coordinate there fits `labels` (as
  * hr_view_sel). */

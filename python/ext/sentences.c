@@ -165,6 +165,8 @@ PyObject *ext_pools_cut(PyObject *module, PyObject *args)
     int64_t *to[4], n = 0;
     long long members;
     struct hr_cut c = {0};
+    struct hr_error e = {0};
+    int rc;
     if (!PyArg_ParseTuple(args, "y*y*y*Lp:pools_cut", &ids, &sizes, &windows, &members, &c.repeat))
         return NULL;
     c.ids = ids.buf;
@@ -173,15 +175,15 @@ PyObject *ext_pools_cut(PyObject *module, PyObject *args)
     c.members = members;
     c.window = windows.buf;
     c.n_windows = items(&windows);
-    Py_BEGIN_ALLOW_THREADS hr_pools_cut(&c, 0, NULL, NULL, NULL, NULL, &n);
-    Py_END_ALLOW_THREADS bool made = true;
-    for (int i = 0; i < 4; i++) {
+    Py_BEGIN_ALLOW_THREADS rc = hr_pools_cut(&c, 0, NULL, NULL, NULL, NULL, &n, &e);
+    Py_END_ALLOW_THREADS bool made = rc >= 0;
+    for (int i = 0; i < 4 && made; i++) {
         part[i] = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)n * 8);
-        made = made && part[i];
+        made = part[i];
         to[i] = part[i] ? (int64_t *)(void *)PyByteArray_AsString(part[i]) : NULL;
     }
     if (made) {
-        Py_BEGIN_ALLOW_THREADS hr_pools_cut(&c, n, to[0], to[1], to[2], to[3], &n);
+        Py_BEGIN_ALLOW_THREADS rc = hr_pools_cut(&c, n, to[0], to[1], to[2], to[3], &n, &e);
         Py_END_ALLOW_THREADS out = PyTuple_Pack(4, part[0], part[1], part[2], part[3]);
     }
     for (int i = 0; i < 4; i++)
@@ -189,6 +191,8 @@ PyObject *ext_pools_cut(PyObject *module, PyObject *args)
     PyBuffer_Release(&ids);
     PyBuffer_Release(&sizes);
     PyBuffer_Release(&windows);
+    if (rc < 0)
+        return ext_raise(PyModule_GetState(module), &e);
     return out;
 }
 

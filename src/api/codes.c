@@ -124,9 +124,23 @@ int hr_samples_sort_codes(struct hr_samples *s, const struct hr_codes *c, int64_
     return rc;
 }
 
-void hr_pools_cut(const struct hr_cut *c, int64_t most, int64_t *first, int64_t *size,
-                  int64_t *count_of, int64_t *group, int64_t *n_pools)
+static int cut_check(const struct hr_cut *c, struct hr_error *e)
 {
+    int64_t ids = 0;
+    if (c->members < 1 || c->members > INT32_MAX || c->n_groups < 0 || c->n_windows < 0)
+        return error_set(e, HR_EINVAL,
+                         "pools of sentences of %" PRId64 " members, of %" PRId64 " groups",
+                         c->members, c->n_groups);
+    for (int64_t g = 0; g < c->n_groups; g++)
+        if (c->sizes[g] < 0 || __builtin_add_overflow(ids, c->sizes[g], &ids))
+            return error_set(e, HR_EINVAL, "group %" PRId64 " has %" PRId64 " ids", g, c->sizes[g]);
+    return 0;
+}
+
+int hr_pools_cut(const struct hr_cut *c, int64_t most, int64_t *first, int64_t *size,
+                 int64_t *count_of, int64_t *group, int64_t *n_pools, struct hr_error *e)
+{
+    TRY(cut_check(c, e));
     const struct cut given = {.rows = c->ids,
                               .sizes = c->sizes,
                               .groups = c->n_groups,
@@ -138,4 +152,5 @@ void hr_pools_cut(const struct hr_cut *c, int64_t most, int64_t *first, int64_t 
         .most = most, .first = first, .size = size, .count = count_of, .group = group};
     pools_cut(&given, &out);
     *n_pools = out.n;
+    return 0;
 }

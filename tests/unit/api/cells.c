@@ -648,6 +648,23 @@ static void sentences_are_checked_before_they_are_made(void)
     hr_samples_unref(s);
 }
 
+static void pools_are_cut_of_what_there_can_be(void)
+{
+    static const uint32_t ids[4] = {3, 5, 8, 9};
+    int64_t sizes[2] = {4, 0}, first[2], size[2], count[2], group[2], n = 0;
+    struct hr_cut c = {.ids = ids, .sizes = sizes, .n_groups = 2, .members = 2};
+    must(hr_pools_cut(&c, 2, first, size, count, group, &n, &e));
+    check(n == 1 && first[0] == 0 && size[0] == 4 && count[0] == 2 && group[0] == 0);
+    c.members = 0;
+    check_eq(hr_pools_cut(&c, 2, first, size, count, group, &n, &e), HR_EINVAL);
+    c.members = INT64_MAX;
+    check_eq(hr_pools_cut(&c, 2, first, size, count, group, &n, &e), HR_EINVAL);
+    c.members = 2;
+    sizes[1] = -1;
+    check_eq(hr_pools_cut(&c, 2, first, size, count, group, &n, &e), HR_EINVAL);
+    check(strstr(e.text, "group 1 has -1 ids") != NULL);
+}
+
 static void run_all(void)
 {
     write_all();
@@ -655,6 +672,7 @@ static void run_all(void)
     RUN(tables_are_checked);
     RUN(a_state_of_another_view_is_refused);
     RUN(sentences_are_checked_before_they_are_made);
+    RUN(pools_are_cut_of_what_there_can_be);
     RUN(every_row_comes_as_it_is_stored);
     RUN(budgets_change_nothing);
     RUN(views_over_several_matrices_go_together);
