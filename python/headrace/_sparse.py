@@ -64,6 +64,13 @@ class Sparse:
         out[np.repeat(np.arange(len(self)), np.diff(indptr)), self.indices.numpy()] = self.data.numpy()
         return out
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """``np.asarray(batch["X"])``: as ``toarray``."""
+        if copy is False:
+            raise ValueError("a dense array of a sparse matrix is a copy; .data, .indices and .indptr are not")
+        out = self.toarray()
+        return out if dtype is None else out.astype(dtype)
+
     def numpy(self) -> dict[str, Any]:
         """The three arrays by name: data, indices, indptr."""
         return {"data": self.data.numpy(), "indices": self.indices.numpy(), "indptr": self.indptr.numpy()}

@@ -76,6 +76,9 @@ def test_rows_of_a_sparse_batch(paths: dict[str, str]) -> None:
     whole = x.scipy()
     assert (x[3] != whole[3]).nnz == 0 and x[3].shape == (1, 6)
     assert (x[2:5] != whole[2:5]).nnz == 0
+    np.testing.assert_array_equal(np.asarray(x, "f8"), whole.toarray())
+    with pytest.raises(ValueError, match="a copy"):
+        np.array(x, copy=False)
 
 
 def test_states_of_other_cells_say_what_differs(paths: dict[str, str]) -> None:
