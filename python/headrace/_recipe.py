@@ -3,9 +3,10 @@ what differs, not by a fingerprint."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from headrace._samples import Samples
 
 _LONGEST = 40

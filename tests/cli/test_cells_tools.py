@@ -168,7 +168,7 @@ def test_h5ad_of_old_anndata(tmp_path: Path) -> None:
     good("cells", "chunk", source, tmp_path / "scdl", "--layer", "raw")
     assert hr.open(tmp_path / "scdl").cells().genes.shape == (300,)
     said = good("cells", "inspect", source)
-    assert "cell_type                categories (3)" in said and "layers   raw" in said and "obsm     pca (5,)" in said
+    assert "cell_type                categories (3)" in said and "layers   raw" in said and "obsm     pca (5)" in said
     assert "all is well" in good("verify", source)
     assert source.read_bytes() == before
     broken = tmp_path / "broken.h5ad"

@@ -81,9 +81,12 @@ def test_a_gateway_that_allows_four_requests_at_once(gateway: Bucket, want: Batc
     assert ask(gateway, "throttle 4") == "ok"
     try:
         store = hr.open("s3://bkt/a.zarr", {**gateway.options, **QUICK})
-        with shuffled(store) as loader:
-            assert list(epoch(loader)) == want
-            stats = loader.stats()["store"]
+        for _ in range(20):  # requests that are answered at once do not meet
+            with shuffled(store) as loader:
+                assert list(epoch(loader)) == want
+                stats = loader.stats()["store"]
+            if stats["throttles"]:
+                break
         assert stats["throttles"] == stats["retries"]["throttle"] > 0
         assert f"throttled {stats['throttles']} times" in stats["summary"]
     finally:
