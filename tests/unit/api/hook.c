@@ -13,7 +13,7 @@ static const struct little t2m = {
 
 struct seen { /* static: functions under way may use it after the loader */
     atomic_int calls, at_work;
-    int64_t refuse; /* the sample that the function does not like */
+    _Atomic int64_t refuse; /* the sample that the function does not like */
     unsigned sleep_us;
 };
 
