@@ -26,6 +26,7 @@ static void batch_dealloc(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     struct batch_object *b = (struct batch_object *)self;
     hr_batch_release(b->batch);
+    ext_lent_drain(ext_state_of(self));
     Py_XDECREF(b->samples);
     Py_XDECREF(b->source);
     PyObject_Free(self);

@@ -14,9 +14,10 @@
 struct ext_state {
     unsigned long ender; /* atomic: the thread that ends the interpreter; 0: nobody does */
     PyTypeObject *archive, *samples, *loader, *batch, *tensor, *store, *objects;
-    PyObject *make_error;      /* headrace._errors.make, fetched at the first error */
-    PyObject *emit_log;        /* headrace._log.emit, fetched at the first line */
-    struct ext_lent *returned; /* atomic: buffers that the library has done with */
+    PyObject *make_error; /* headrace._errors.make, fetched at the first error */
+    PyObject *emit_log;   /* headrace._log.emit, fetched at the first line */
+    struct ext_lent *
+        *returned; /* atomic: buffers that the library has done with; it outlives the module */
 };
 struct ext_state *ext_state_of(PyObject *self); /* of any object of this module's types */
 

@@ -5,14 +5,14 @@
 
 struct ext_lent {
     struct ext_lent *next;
-    struct ext_state *state;
+    struct ext_lent **to;
     Py_buffer buffer;
 };
 
 static void done(void *arg)
 {
     struct ext_lent *l = arg;
-    struct ext_lent **head = &l->state->returned;
+    struct ext_lent **head = l->to;
     l->next = __atomic_load_n(head, __ATOMIC_RELAXED);
     while (
         !__atomic_compare_exchange_n(head, &l->next, l, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -32,7 +32,7 @@ int ext_lend(struct ext_state *s, PyObject *x, Py_buffer *seen, struct hr_lent *
         PyErr_NoMemory();
         return -1;
     }
-    l->state = s;
+    l->to = s->returned;
     if (PyObject_GetBuffer(x, &l->buffer, PyBUF_SIMPLE) < 0) {
         free(l);
         return -1;
@@ -49,7 +49,9 @@ void ext_lent_back(const struct hr_lent *lent)
 
 void ext_lent_drain(struct ext_state *s)
 {
-    struct ext_lent *l = __atomic_exchange_n(&s->returned, NULL, __ATOMIC_ACQUIRE);
+    if (!__atomic_load_n(s->returned, __ATOMIC_RELAXED))
+        return;
+    struct ext_lent *l = __atomic_exchange_n(s->returned, NULL, __ATOMIC_ACQUIRE);
     while (l) {
         struct ext_lent *next = l->next;
         release(l);

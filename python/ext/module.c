@@ -1,4 +1,5 @@
 #include "ext.h"
+#include <stdlib.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -182,6 +183,11 @@ static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
 static int exec(PyObject *module)
 {
     struct ext_state *s = PyModule_GetState(module);
+    /* not freed: a worker may give a buffer back when the module is gone */
+    if (!(s->returned = calloc(1, sizeof *s->returned))) {
+        PyErr_NoMemory();
+        return -1;
+    }
     hr_on_wait(ext_interrupted, s);
     return add_type(module, &ext_archive_spec, &s->archive) ||
                    add_type(module, &ext_samples_spec, &s->samples) ||

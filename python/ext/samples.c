@@ -8,6 +8,7 @@ struct samples_object {
 
 PyObject *ext_samples_new(struct ext_state *s, struct hr_samples *x)
 {
+    ext_lent_drain(s);
     struct samples_object *self = PyObject_New(struct samples_object, s->samples);
     if (self)
         self->samples = x;

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace._samples import Samples
 
+_MANY = 1 << 16  # categories: more are names of cells, of which no part has another's
 _EXPECTED = 20  # cells of a category that a part has by its share: by chance none of them is as good as never missing
 
 
@@ -20,7 +21,7 @@ def counted(parts: list[Samples]) -> dict[str, tuple[Any, Any]]:
         return {}
     found = {}
     for column in (frame[t["name"]] for t in parts[0].info["tables"] if t["name"] in frame):
-        if column.categories is not None:
+        if column.categories is not None and len(column.categories) <= _MANY:
             n = len(column.categories)
             found[column.name] = column.categories, np.stack([_count(part, column.codes, n) for part in parts])
     return found

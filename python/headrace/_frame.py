@@ -154,17 +154,17 @@ class FrameColumn:
         return np.asarray(self.values, dtype)
 
     def to_pandas(self) -> Any:
-        """As pandas has it: a Categorical, texts, numbers; Int64, boolean and the like where integers and truths are
-        missing, NaN where other numbers are."""
+        """As pandas has it, a copy: a Categorical, texts, numbers; Int64, boolean and the like where integers and truths
+        are missing, NaN where other numbers are."""
         import numpy as np
         import pandas as pd
 
         if self._texts is not None:
             return self.values
         if self._numbers is None:
-            return pd.Categorical.from_codes(self._codes, categories=self._categories, ordered=self.ordered)
+            return pd.Categorical.from_codes(self._codes.copy(), categories=self._categories, ordered=self.ordered)
         if self._mask is None:
-            return self._numbers
+            return self._numbers.copy()
         native = self._numbers.dtype.newbyteorder("=")
         if native.kind == "f":
             return np.where(self._mask, np.nan, self._numbers).astype(native)

@@ -220,6 +220,9 @@ def sentences_of(cells: Cells, n: object, by: object, controls: object, partial:
     of = Described(cells, size, names, asked, repeat, key)
     along, views = cells._described
     shared = [name for name in views if name in names]
+    for name in shared:
+        if name == "cells" or (asked and name.startswith("control.")):
+            refuse("sentences: by", name, "a name that sentences have of their own; take the column under another")
     described: dict[str, Any] = {name: view for name, view in views.items() if name not in shared}
     described["sentences"] = of
     described.update({name: Shared(of, name) for name in shared})

@@ -165,9 +165,13 @@ def _warn_if_far(samples: Samples, parts: Splits, shares: list[float]) -> None:
     if off > _FAR:
         import warnings
 
+        lost = round(n * sum(shares)) - sum(map(len, parts))
+        why = "groups stay whole, and some are large; another seed= deals them anew"
+        if lost > off * n / 2:
+            why = f"gap= leaves out {lost:,} that are near samples of other parts"
         warnings.warn(
             f"split: {parts.names[at]} has {len(parts[at]):,} of {n:,} samples, {len(parts[at]) / n:.0%} where "
-            f"{shares[at]:.0%} was asked for: groups stay whole, and some are large; another seed= deals them anew",
+            f"{shares[at]:.0%} was asked for: {why}",
             RuntimeWarning,
             stacklevel=4,
         )

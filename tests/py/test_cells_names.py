@@ -156,3 +156,26 @@ def _quiet() -> Any:
             yield
 
     return errors()
+
+
+def test_names_that_sentences_have(tmp_path: Any) -> None:
+    made = atlas(40, 6, seed=3)
+    made.obs["cells"] = pd.Categorical(np.repeat(["a", "b"], 20))
+    made.obs["drug"] = pd.Categorical(np.tile(["x", "y"], 20))
+    path = write(made, tmp_path / "named.zarr")
+    cells = hr.open(path).cells(obs=["cells", "drug"])
+    with pytest.raises(hr.InvalidError, match="by='cells': a name that sentences have of their own"):
+        cells.sentences(4, by="cells")
+    with pytest.raises(hr.InvalidError, match="cells is a name that sentences have of their own"):
+        cells.sentences(4, by="drug")
+
+
+def test_what_pandas_gets_is_its_own(tmp_path: Any) -> None:
+    made = atlas(40, 6, seed=3)
+    made.obs["drug"] = pd.Categorical(np.tile(["x", "y"], 20))
+    path = write(made, tmp_path / "own.zarr")
+    cells = hr.open(path).cells(obs=["drug"])
+    loader = cells.batches(8)
+    taken = cells.obs["drug"].to_pandas()
+    taken[0] = "y"
+    assert cells.obs["drug"].to_pandas()[0] == "x" and next(iter(loader))["drug"].numpy()[0] == 0
