@@ -154,8 +154,8 @@ class FrameColumn:
         return np.asarray(self.values, dtype)
 
     def to_pandas(self) -> Any:
-        """As pandas has it, a copy: a Categorical, texts, numbers; Int64, boolean and the like where integers and truths
-        are missing, NaN where other numbers are."""
+        """As pandas has it, a copy: a Categorical, texts, numbers; Int64, boolean and the like where integers and
+        truths are missing, NaN where other numbers are."""
         import numpy as np
         import pandas as pd
 
