@@ -227,7 +227,7 @@ void fetch_start(struct job *j)
     bool offsets = false;
     for (uint32_t i = 0; i < j->n; i++)
         if (rows_matrix(j, i)) {
-            j->some = j->chunks[i].n_pieces > 0;
+            j->some = j->chunks[i].n_pieces > 0 && rows_mark(j, i);
             j->states[i].fetched = FETCHED_BYTES; /* until a piece of it fails */
             offsets |= !rows_offsets_of(j, i);
         }

@@ -33,6 +33,7 @@ struct chunk_state {
     struct held held;      /* to hold from now on; COPY: what is held */
     uint64_t *offsets;     /* rows: where they begin, read for this job alone */
     struct hr_error *lost; /* rows: why a piece could not be had */
+    uint64_t *wanted;      /* rows: a bit each, where only some are read */
 };
 
 enum message_kind { MESSAGE_DONE, MESSAGE_FETCHED, MESSAGE_LARGER };

@@ -75,6 +75,7 @@ void rows_free(struct job *j)
     for (uint32_t i = 0; i < j->n; i++) {
         mem_free(j->states[i].offsets);
         mem_free(j->states[i].lost);
+        mem_free(j->states[i].wanted);
     }
 }
 

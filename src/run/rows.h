@@ -33,13 +33,15 @@ struct rows_wanted {
     const struct array *of;
     enum rows_part part;
     uint64_t from, to;
-    const uint64_t *rows; /* only some are wanted, those that the job has pieces of */
+    const uint64_t *rows; /* only those that are marked are wanted */
     uint64_t n;
 };
 /* Of values and columns of these rows, which begin there; how many arrays these are. */
 uint32_t rows_wanted(const struct sparse_rows *r, const uint64_t *offsets, bool some,
                      struct rows_wanted out[2]);
-/* Is so little of chunk i wanted that its rows are read alone? */
+/* The rows that the job has pieces of are marked, to be read alone (chunk_state.wanted); false: no memory for it. */
+bool rows_mark(struct job *j, uint32_t i);
+/* Is so little of chunk i wanted that they are? Then they are marked. */
 bool rows_few(struct job *j, uint32_t i);
 /* The pieces of that, each stored chunk once, in rising order. */
 struct rows_cursor {

@@ -19,7 +19,7 @@ static uint32_t wanted(struct job *j, uint32_t i, bool offsets, struct rows_want
                                       .to = r.first + r.n + 1};
     if (offsets || !known)
         return offsets && !known;
-    return rows_wanted(&r, known, j->some, out);
+    return rows_wanted(&r, known, j->states[i].wanted, out);
 }
 
 uint32_t rows_places(struct job *j, uint32_t i, bool offsets)

@@ -1,17 +1,11 @@
 /* Which items of a row chunk are wanted: all of them, or where few rows are, the runs of items that these lie in. See rows.h. */
 #include "run/rows.h"
 
-#define FEW_ROWS 64u   /* wanted of a row chunk; they are searched one by one */
+#include "base/mem.h"
+
+#define FEW_ROWS 64u   /* wanted of a row chunk */
 #define FEW_PART 4u    /* … and so small a part of it at most */
 #define RAW_GAP  4096u /* bytes between wanted rows that are read with them */
-
-bool rows_few(struct job *j, uint32_t i)
-{
-    const struct engine_chunk *c = &j->chunks[i];
-    const uint64_t *edges = rows_matrix(j, i)->edges + c->chunk;
-    return c->hold == ENGINE_NO_HOLD && c->n_pieces && c->n_pieces <= FEW_ROWS &&
-           c->n_pieces <= (edges[1] - edges[0]) / FEW_PART;
-}
 
 uint32_t rows_wanted(const struct sparse_rows *r, const uint64_t *offsets, bool some,
                      struct rows_wanted out[2])
@@ -25,17 +19,38 @@ uint32_t rows_wanted(const struct sparse_rows *r, const uint64_t *offsets, bool 
     return 2;
 }
 
-/* The first wanted row from `row` on, or n. */
-static uint64_t next_row(struct job *j, uint32_t i, uint64_t row, uint64_t n)
+bool rows_mark(struct job *j, uint32_t i)
 {
     const struct engine_chunk *c = &j->chunks[i];
-    uint64_t first = rows_matrix(j, i)->edges[c->chunk], next = n;
+    const uint64_t *edges = rows_matrix(j, i)->edges + c->chunk;
+    uint64_t **bits = &j->states[i].wanted;
+    if (*bits || !(*bits = mem_zalloc(((edges[1] - edges[0]) / 64 + 1) * sizeof **bits)))
+        return *bits;
     for (uint32_t p = 0; p < c->n_pieces; p++) {
-        uint64_t at = (uint64_t)c->pieces[p].place - first;
-        if (at >= row && at < next)
-            next = at;
+        uint64_t at = (uint64_t)c->pieces[p].place - edges[0];
+        (*bits)[at / 64] |= UINT64_C(1) << at % 64;
     }
-    return next;
+    return true;
+}
+
+bool rows_few(struct job *j, uint32_t i)
+{
+    const struct engine_chunk *c = &j->chunks[i];
+    const uint64_t *edges = rows_matrix(j, i)->edges + c->chunk;
+    return c->hold == ENGINE_NO_HOLD && c->n_pieces && c->n_pieces <= FEW_ROWS &&
+           c->n_pieces <= (edges[1] - edges[0]) / FEW_PART && rows_mark(j, i);
+}
+
+/* The first marked row from `row` on, or n. */
+static uint64_t next_row(const struct job *j, uint32_t i, uint64_t row, uint64_t n)
+{
+    const uint64_t *bits = j->states[i].wanted;
+    if (row >= n)
+        return n;
+    uint64_t word = row / 64, rest = bits[word] >> row % 64 << row % 64;
+    while (!rest && ++word <= (n - 1) / 64)
+        rest = bits[word];
+    return rest ? word * 64 + (uint64_t)__builtin_ctzll(rest) : n;
 }
 
 /* Items that are read together: of one stored chunk, or of stored bytes those that lie near. */
